@@ -18,6 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from bench import pipelineagain
 from bench.earlier import COMMIT, NAME, EarlierPipeline, earlier_pipeline
 from bench.environment import load
 from bench.measure import Sample, contest, once
@@ -62,6 +63,7 @@ def _run(run: Run) -> Results:
             _decoding(run, results, spark, journals, earlier)
         _auditing(run, results, spark)
         _routing(run, results, spark)
+    pipelineagain.measure(run, results)
     if run.quick:
         results.notes.append("scaling: skipped in a quick run, as it takes two more sessions")
     else:

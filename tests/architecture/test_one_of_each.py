@@ -76,6 +76,8 @@ _RENAMING = {
     "enterprise/launch.py": "keeps the directory of a server that was taken out",
     "enterprise/supervisor.py": "keeps the log of the start before",
     "files.py": "the place",
+    "pipeline/layers.py": "a draft of Spark, from which a version of a table is put together",
+    "pipeline/streaming.py": "what an earlier version kept of records, once it is taken over",
     "pipeline/tables.py": "a version that failed",
     "places/remote.py": "a store of objects",
     "places/pipeline_tables.py": "versions of tables, and the link to the current one",

@@ -44,6 +44,7 @@ _PASS_THROUGH = (
 #: The first commands of the blocks, in an order in which each has what it reads.
 _PIPELINE = (
     "make pipeline",
+    "mqis pipeline run --journals demo",
     "mqis pipeline rebuild",
     "mqis pipeline sql",
     "mqis pipeline report",

@@ -46,9 +46,11 @@ def test_the_jobs_of_a_table_have_its_name(spark: SparkSession, tmp_path: Path) 
     names: list[str | None] = []
 
     class Watching(TableDirectory):
-        def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+        def write(
+            self, name: str, frame: DataFrame, *, by: Sequence[str] = (), digest: str = ""
+        ) -> DataFrame:
             names.append(spark.sparkContext.getLocalProperty("spark.job.description"))
-            return super().write(name, frame, by=by)
+            return super().write(name, frame, by=by, digest=digest)
 
     with TableBuilder(Watching(spark, tmp_path)) as builder:
         builder.write(["errors"])

@@ -22,12 +22,12 @@ from tests.pipeline.conftest import Enterprise
 #: The schemas of what is read from outside.
 SOURCES = {
     "journal": schemas.JOURNAL,
-    "checked_segments": schemas.CHECKED_SEGMENTS,
-    "repeated_segments": schemas.SEGMENTS,
+    "checked_segments": schemas.READ_SEGMENTS,
+    "snapshot_files": schemas.DIGESTS,
+    "earlier_segments": schemas.SEALED_SEGMENTS,
     "snapshot_lines": schemas.EXPORT_LINES,
     "snapshot_states": schemas.PARTITIONS,
     "snapshot_places": schemas.SNAPSHOT_PLACES,
-    "snapshot_errors": schemas.ERRORS,
     "exported_objects": schemas.DIRECTORY,
     "exported_partitions": schemas.PARTITIONS,
     "captured": schemas.CAPTURE,

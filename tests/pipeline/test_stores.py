@@ -48,9 +48,10 @@ def rows(kind: type[DataSource], place: str, **options: str) -> list[dict[str, o
         batches += list(reader.read(partition))
     found = [row for batch in batches for row in batch.to_pylist()]
     for row in found:
-        name = str(row["file"])
-        assert SECRET not in name
-        row["file"] = name.partition("?")[0].rpartition("/")[2]
+        for column in ("file", "snapshot"):
+            name = str(row.get(column, ""))
+            assert SECRET not in name
+            row[column] = name.partition("?")[0].rpartition("/")[2]
     return sorted(found, key=str)
 
 

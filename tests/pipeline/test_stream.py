@@ -257,6 +257,43 @@ def test_limited_batches_of_a_sealed_segment(
     assert reached == [*cuts[47::47], cuts[-1]]
 
 
+@pytest.mark.parametrize("options", [{}, {"maxRowsPerTrigger": "130"}])
+def test_an_offset_forgets_segments_that_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    """They come once, also when the one that was missing among them is there at last."""
+    indexed_journal(tmp_path, monkeypatch, segments=6)
+    segments = sorted(tmp_path.glob("*.mqj"))
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    hidden = [path.rename(aside / path.name.replace(".mqj", "")) for path in segments[2:]]
+    found: list[int] = []
+    reader = stream_of(tmp_path, "lsn", **options)
+    start = reader.initialOffset()
+    ranges = []
+    for path in (None, hidden[2], hidden[3], hidden[0], hidden[1]):
+        if path is not None:
+            path.rename(tmp_path / f"{path.name}.mqj")
+        while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+            found += numbers_of(reader, start, end)
+            start = end
+        ranges.append([*start.get("read", {}).values()])
+        reader = stream_of(tmp_path, "lsn", **options)  # a restart
+    assert sorted(found) == list(range(1, 1201))
+    assert ranges[0] == []  # it has only just read it
+    assert ranges[-1][0][0][0] == 1
+    assert len(start) < 6
+    (tmp_path / "segment-0000000001.mqj").unlink()
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+
+
+def test_ranges_of_numbers() -> None:
+    ranges: list[list[int]] = []
+    for number in (3, 1, 7, 2, 8, 3):
+        ranges = stream.with_number(ranges, number)
+    assert ranges == [[1, 3], [7, 8]]
+
+
 def test_damage_in_an_open_segment_does_not_stop_the_stream(
     enterprise: Enterprise, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from mqis.places import (
     put_at,
     remote,
     size_at,
+    stamped,
 )
 from tests.s3server import KEY, SECRET, S3Server
 
@@ -123,6 +124,20 @@ def test_a_wrong_credential_is_one_clear_error(s3: S3Server) -> None:
         listed(place)
     assert "quite-wrong" not in str(caught.value)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.interop
+def test_a_stamp_changes_when_a_file_is_written(s3: S3Server, tmp_path: Path) -> None:
+    place = s3_place(s3.uri_with_credential("bucket/stamps"))
+    source = tmp_path / "source"
+    found = []
+    for text in ("one", "one", "two more"):
+        source.write_text(text)
+        put_at(source, place / "a")
+        found.append(stamped(place))
+        assert found[-1] == stamped(place)
+    assert [[*each] for each in found] == [[place / "a"]] * 3
+    assert found[0] != found[2]
 
 
 @pytest.mark.interop

@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES
+from mqis.pipeline.layers import MadeOf
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms.expressions import shaped
 from mqis.wire.errors import MqisError
@@ -71,7 +72,17 @@ class CatalogTables:
     def count(self, name: str) -> int:
         return self.session.table(self._full(name)).count() if self.has(name) else 0
 
-    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+    def made_of(self, name: str) -> MadeOf:
+        return MadeOf()
+
+    def write(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        by: Sequence[str] = (),
+        digest: str = "",
+    ) -> DataFrame:
         """Replaces a table and reads it back."""
         made = _flattened(frame) if self._flat else frame
         self._refuse_another(name, made.schema)

@@ -23,6 +23,10 @@ COMMENTS: dict[str, str] = {
     "errors.reason": "why it could not be read",
     "errors.length": "the bytes that could not be read",
     "errors.server": "the server whose file it is, if that is known",
+    "snapshot_errors.source": "snapshot",
+    "snapshot_errors.reason": "why it could not be read",
+    "snapshot_errors.length": "the bytes that could not be read; not known",
+    "snapshot_errors.server": "the server in whose journal's directory the file is",
     # --- segments, journals, evidence ---
     "size": "the bytes of the file",
     "number": "the number of the segment in its journal",
@@ -33,6 +37,7 @@ COMMENTS: dict[str, str] = {
     "digest": "the SHA-256 of the whole file",
     "snapshot_digest": "the SHA-256 of the snapshot that the segment begins with, by its header",
     "damage": "the places that cannot be read: offset, length and reason",
+    "snapshot": "the file of the snapshot that the segment begins with, by its header",
     "segments.kept": "the file that is read instead of this copy; null if this one is read",
     "repeats.kept": "the file whose record of this number is in the table records",
     "same": "true if both records have the same content",

@@ -4,30 +4,57 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas, sources
 from mqis.pipeline.locations import local_path
+from mqis.pipeline.sources import Only
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.directory import export_files, server_of
-from mqis.pipeline.sources.files import SourceFile, files_beside, open_plain, paths_in, unreadable
+from mqis.pipeline.sources.files import (
+    SourceFile,
+    files_beside,
+    open_plain,
+    paths_in,
+    source_file,
+    stamps_of,
+    unreadable,
+)
 from mqis.pipeline.sources.inventory import (
     PATTERN,
     segment_files,
     server_of_segment,
 )
-from mqis.pipeline.transforms.expressions import shaped
 from mqis.texts import parse_moment
 from mqis.wire.errors import MqisError
 
+#: Lists files, each with a text that changes when it is written.
+Stamps = Callable[[], dict[str, str]]
+
+
+class FileSource:
+    """A source whose rows are those of files, each by itself; it can read some of them only."""
+
+    def __init__(self, read: Callable[[Only], DataFrame], stamps: Stamps) -> None:
+        self._read = read
+        self._stamps = stamps
+
+    def __call__(self, only: Only = None) -> DataFrame:
+        return self._read(only)
+
+    @cached_property
+    def stamps(self) -> dict[str, str]:
+        """The files, each with a text that changes when it is written; listed once."""
+        return self._stamps()
+
+
 #: Functions that read the sources, by their names in the graph.
-Sources = dict[str, Callable[[], DataFrame]]
+Sources = dict[str, FileSource | Callable[[], DataFrame]]
 
 _SNAPSHOTS = "snapshot-*.jsonl"
 _NUMBER = re.compile(r"[0-9]{1,20}")
@@ -77,11 +104,13 @@ def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
     if inputs.journals:
         found |= _journal_sources(spark, inputs.journals)
     if inputs.exports:
-        read = partial(sources.directory, spark, inputs.exports)
-        found["exported_objects"] = read
-        found["exported_partitions"] = partial(read, rows="partitions")
+        exports = _stamps(export_files, inputs.exports)
+        found["exported_objects"] = _reader(spark, inputs.exports, "objects", exports)
+        found["exported_partitions"] = _reader(spark, inputs.exports, "partitions", exports)
     if inputs.captures:
-        found["captured"] = partial(sources.capture, spark, inputs.captures)
+        read = partial(sources.capture, spark, inputs.captures)
+        captures = _stamps(capture_files, inputs.captures)
+        found["captured"] = FileSource(lambda only: read(only=only), captures)
     if inputs.messages:
         reader = spark.read.schema(schemas.MESSAGES).option("header", value=True)
         found["messages"] = lambda: reader.csv(str(local_path(inputs.messages)))
@@ -91,11 +120,22 @@ def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
     return found
 
 
+def _stamps(listed: Callable[[dict[str, str]], Iterable[SourceFile]], path: str) -> Stamps:
+    return lambda: stamps_of(listed({"path": path}))
+
+
+def _reader(spark: SparkSession, path: str, rows: str, stamps: Stamps) -> FileSource:
+    """Reads exports or snapshots."""
+    read = partial(sources.directory, spark, path, rows=rows)
+    return FileSource(lambda only: read(only=only), stamps)
+
+
 def _journal_sources(spark: SparkSession, path: str) -> Sources:
-    names = schemas.JOURNAL.fieldNames()
+    records = partial(sources.journal, spark, path, schemas.JOURNAL.fieldNames())
+    segments, stamps = partial(sources.segments, spark, path), _stamps(segment_files, path)
     found: Sources = {
-        "journal": lambda: sources.journal(spark, path, names),
-        "checked_segments": lambda: sources.segments(spark, path),
+        "journal": FileSource(lambda only: records(only=only), stamps),
+        "checked_segments": FileSource(lambda only: segments(only=only), stamps),
     }
     return found | _snapshot_sources(spark, path)
 
@@ -114,26 +154,20 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
     if not found:
         return {}
     paths = ",".join(path for path, _, _ in found)
-    read = partial(sources.directory, spark, paths)
 
-    def places() -> DataFrame:
+    def stamps() -> dict[str, str]:
+        told = stamps_of(source_file(path) for path, _, _ in found)
+        return {path: f"{told[path]} {server}" for path, server, _ in found if path in told}
+
+    def placed(_: Only) -> DataFrame:
         return spark.createDataFrame(found, schemas.SNAPSHOT_PLACES)
 
-    def unread() -> DataFrame:
-        lines = read(["file", "offset", "error"], rows="lines").filter("error is not null")
-        return shaped(
-            lines.join(F.broadcast(places()), "file"),
-            schemas.ERRORS.names,
-            source=F.lit("snapshot"),
-            length=F.lit(None).cast("long"),
-            reason=F.col("error"),
-        )
-
+    digests = partial(sources.digests, spark, paths)
     return {
-        "snapshot_places": places,
-        "snapshot_lines": partial(read, rows="lines"),
-        "snapshot_states": partial(read, rows="partitions"),
-        "snapshot_errors": unread,
+        "snapshot_files": FileSource(lambda only: digests(only=only), stamps),
+        "snapshot_places": FileSource(placed, stamps),
+        "snapshot_lines": _reader(spark, paths, "lines", stamps),
+        "snapshot_states": _reader(spark, paths, "partitions", stamps),
     }
 
 

@@ -53,6 +53,10 @@ class TableDefinition:
     by: tuple[str, ...]
     #: The columns by which its rows are shown, "-messages" for the most first; none: in any order.
     order: tuple[str, ...] = ()
+    #: Of a table that is made file by file: the source or step that tells of each file what its
+    #: rows depend on. Rows of files that are as they were are kept (``mqis.pipeline.layers``). Its
+    #: function makes of the rows of some files the same rows as of those of all.
+    files: str = ""
 
 
 #: All definitions by name, in the order of the modules that ``mqis.pipeline.graph`` imports.
@@ -73,14 +77,19 @@ def _defined(kind: TableKind, **more: Any) -> Decorator:
 
 
 def table(
-    schema: StructType, *, requires: str = "", by: tuple[str, ...] = (), order: tuple[str, ...] = ()
+    schema: StructType,
+    *,
+    requires: str = "",
+    by: tuple[str, ...] = (),
+    order: tuple[str, ...] = (),
+    files: str = "",
 ) -> Decorator:
     """Defines a table that users see; its columns have the comments of ``columns``."""
 
     def define(make: MakeTable) -> MakeTable:
         told = commented(make.__name__, schema)
-        more = {"schema": told, "requires": requires, "by": by, "order": order}
-        return _defined(TableKind.TABLE, **more)(make)
+        more = {"requires": requires, "by": by, "order": order, "files": files}
+        return _defined(TableKind.TABLE, schema=told, **more)(make)
 
     return define
 

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.building import TableBuilder, settled
+from mqis.pipeline.building import FilesRead, TableBuilder
 from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES, TableKind
-from mqis.pipeline.inputs import PipelineInputs, sources_of
-from mqis.pipeline.tables import TableStore
+from mqis.pipeline.inputs import FileSource, PipelineInputs, sources_of
+from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
 from mqis.texts import some
 from mqis.wire.errors import MqisError
 
 #: The tables that each kind of input gives.
-_OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partitions")
+_OF_SNAPSHOTS = ("snapshot_digests", "snapshots", "snapshot_partitions", "snapshot_errors")
+_OF_JOURNALS = ("read_segments", *_OF_SNAPSHOTS, "segments", "records", "repeats")
 _OF_EXPORTS = ("objects", "partitions")
 _OF_CAPTURES = ("packets",)
 _INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")
+#: The kinds of input files, and the table that tells how many of them were read.
+_FILES_OF = {"segment": "read_segments", "export": "objects", "capture": "packets"}
 #: They depend on input that the user gives with their own commands, so only these write them.
 _ASKED_FOR = ("traffic", "estate")
 
@@ -53,35 +56,47 @@ class Ingested:
     packets: int = 0
     #: Findings about the input itself.
     evidence: int = 0
+    #: How many of the segments, exports and captures were read now, and how many there are.
+    files: dict[str, FilesRead] = field(default_factory=dict)
+    #: True if an earlier run's tables could not be continued: other code made them.
+    began_anew: bool = False
 
 
 def ingest(
-    tables: TableStore, journals: str = "", exports: str = "", captures: str = ""
+    tables: TableStore,
+    journals: str = "",
+    exports: str = "",
+    captures: str = "",
+    *,
+    anew: bool = False,
 ) -> Ingested:
-    """Reads what is given into tables; tables of other inputs stay as they are."""
+    """Reads what is given into tables; tables of other inputs stay as they are.
+
+    Files that an earlier run has read, and that are as they were, are not read again; with
+    ``anew`` they are.
+    """
     inputs = PipelineInputs(journals, exports, captures)
     if not (journals or exports or captures):
         raise MqisError("nothing to read: give --journals, --exports or --captures")
     inputs.check()
     with raised_as(MqisError):
-        return _ingest(tables, inputs)
+        return _ingest(tables, inputs, anew=anew)
 
 
-def _ingest(tables: TableStore, inputs: PipelineInputs) -> Ingested:
+def _ingest(tables: TableStore, inputs: PipelineInputs, *, anew: bool) -> Ingested:
     sources = sources_of(tables.session, inputs)
     names = [*_OF_JOURNALS * bool(inputs.journals), *_OF_EXPORTS * bool(inputs.exports)]
     names += _OF_CAPTURES * bool(inputs.captures)
-    if not inputs.journals and tables.has("errors"):  # unreadable snapshots are kept only there
-        unread = settled(tables.read("errors").filter("source = 'snapshot'"))
-        sources["snapshot_errors"] = lambda: unread
-    with TableBuilder(tables, sources) as builder:
-        builder.write(names)
-        for name in _OF_JOURNALS * bool(inputs.journals):
-            if name.startswith("snapshot") and "snapshot_lines" not in sources:
-                tables.drop(name)
-        builder.write(["errors"])
+    if isinstance(tables, TableDirectory) and not anew and tables.has("sealed_segments"):
+        # It is in itself no reason to make a table anew.
+        sources["earlier_segments"] = FileSource(lambda _: tables.read("sealed_segments"), dict)
+    if inputs.journals and "snapshot_lines" not in sources:
+        for name in _OF_SNAPSHOTS:
+            tables.drop(name)
+    with TableBuilder(tables, sources, anew=anew) as builder:
+        builder.write([*names, "errors"])
         if inputs.journals or inputs.exports:
-            builder.write(["journals", "evidence"])
+            builder.write(["sealed_segments", "journals", "evidence"])
         return _ingested(tables, builder)
 
 
@@ -90,11 +105,16 @@ def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
     extents = builder.frame("file_extents")
     read = extents.groupBy("server").agg(F.sum("records").alias("n")).collect()
     records = {row["server"]: row["n"] for row in read}
+    files = builder.files_read
     return Ingested(
-        sum(records.values()),
-        sum(objects.values()),
-        len(records.keys() | objects.keys()),
-        *(tables.count(name) for name in ("errors", "packets", "evidence")),
+        records=sum(records.values()),
+        objects=sum(objects.values()),
+        servers=len(records.keys() | objects.keys()),
+        errors=tables.count("errors"),
+        packets=tables.count("packets"),
+        evidence=tables.count("evidence"),
+        files={kind: files[name] for kind, name in _FILES_OF.items() if name in files},
+        began_anew=builder.began_anew,
     )
 
 

@@ -46,13 +46,15 @@ JOURNAL = _schema(
 
 #: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it, ``lowest_lsn`` and
 #: ``highest_lsn`` are numbers of records in it. A file whose header cannot be read has no server,
-#: number, header and digest.
+#: number, header and digest. ``snapshot`` is the file of the snapshot that the segment begins at.
 _TYPES["places"] = T.ArrayType(_schema("offset long, length long, reason text"), containsNull=False)
 CHECKED_SEGMENTS = _schema(
     "file text, size long, server text, server_id binary, number long, first_lsn long, "
-    "lowest_lsn long, highest_lsn long, header binary, digest binary, snapshot_digest binary, "
-    "damage places"
+    "lowest_lsn long, highest_lsn long, header binary, digest binary, snapshot text, "
+    "snapshot_digest binary, damage places"
 )
+#: ``mqis.segments`` with ``rows=digests``: the SHA-256 of any files, null if one cannot be read.
+DIGESTS = _schema("file text, digest binary")
 
 #: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
 #: ``digests`` has one for each property, in the order of ``content.LISTED``. ``own`` is true if
@@ -120,8 +122,19 @@ SNAPSHOTS = _schema(
 SNAPSHOT_PARTITIONS = T.StructType([*READ_PARTITIONS.fields, T.StructField("lsn", T.LongType())])
 ERRORS = _schema("source text, server text, file text, offset long, length long, reason text")
 
+#: The segment files as they were read: without what other files tell.
+READ_SEGMENTS = T.StructType(
+    [field for field in CHECKED_SEGMENTS.fields if field.name != "snapshot_digest"]
+)
 #: The segment files of journals; ``kept`` names the file that is read instead of a copy.
-SEGMENTS = T.StructType([*CHECKED_SEGMENTS.fields, T.StructField("kept", T.StringType())])
+SEGMENTS = T.StructType(
+    [field for field in CHECKED_SEGMENTS.fields if field.name != "snapshot"]
+    + [T.StructField("kept", T.StringType())]
+)
+#: The segments to which nothing is added any more, as they were when they were first read.
+SEALED_SEGMENTS = _schema(
+    "server text, server_id binary, number long, first_lsn long, file text, digest binary"
+)
 COPIES = _schema("file text, kept text")
 #: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing and
 #: nothing was changed. ``signature`` is valid, wrong, unchecked or unsigned.

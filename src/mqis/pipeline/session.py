@@ -341,19 +341,24 @@ def _version(home: Path) -> int:
 
 def package_zip(directory: Path) -> Path:
     """Returns the zip of the current sources; writes it if there is none yet."""
-    sources = {path: path.read_bytes() for path in _sources()}
-    digest = blake2b(digest_size=8)
-    for path, data in sources.items():
-        digest.update(str(path).encode())
-        digest.update(data)
-    target = directory / f"mqis-{digest.hexdigest()}.zip"
+    target = directory / f"mqis-{code_digest()}.zip"
     if not target.exists():
         directory.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path, data in sources.items():
+            for path in _sources():
                 name = str(Path("mqis") / path.relative_to(_PACKAGE))
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes())
     return target
+
+
+@cache
+def code_digest() -> str:
+    """A digest of the code that executors run, and that tables depend on."""
+    digest = blake2b(digest_size=8)
+    for path in _sources():
+        digest.update(str(path.relative_to(_PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _sources() -> list[Path]:

@@ -1,22 +1,26 @@
 """Stream: lag and divergence of replicas, while their journals grow.
 
-The tables are ``live``, ``live_lag`` and ``live_divergence``. Each batch writes the relevant
-columns of its records to a directory named after the batch's number, so a batch that is repeated
-after a crash replaces itself. The tables are computed from all batches. The function that runs for
-each batch closes over nothing but a path: Spark Connect sends it to the server and runs it there.
+The tables are ``live``, ``live_lag`` and ``live_divergence``. Each batch adds the relevant columns
+of its records to the table ``stream/rows`` as an input file that is named after the batch's number
+(``mqis.pipeline.layers``): so a batch that is repeated after a crash replaces itself, and the rows
+of many batches become few files. The tables are computed from these rows. The function that runs
+for each batch closes over nothing but a path: Spark Connect sends it to the server and runs it
+there.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.failures import raised_as
+from mqis.pipeline.layers import InputFile, LayerPlan, MadeOf
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
 from mqis.pipeline.transforms.expressions import gathered
@@ -24,6 +28,8 @@ from mqis.pipeline.transforms.progress import arrived, lag
 from mqis.wire.errors import MqisError
 
 _POLL_S = 1
+#: The table of what is kept of records, and the directory in which earlier versions kept that.
+_ROWS, _EARLIER = "rows", "batches"
 #: Called after each batch with the batch's number and the current table ``live``.
 OnBatch = Callable[[int, DataFrame], None]
 
@@ -51,17 +57,36 @@ def stream(
 def _keeper(directory: str) -> Callable[[DataFrame, int], None]:
     def keep(frame: DataFrame, number: int) -> None:
         tables = TableDirectory(frame.sparkSession, directory)
-        batches = Path(directory) / "stream" / "batches"
-        frame.write.mode("overwrite").parquet(str(batches / f"batch={number}"))
-        compute(tables, batches)
+        compute(tables, added(tables, frame, number))
 
     return keep
 
 
-def compute(tables: TableDirectory, batches: Path) -> None:
-    """Writes the tables from all batches."""
-    read = tables.session.read.parquet(str(batches)).drop("batch")
-    seen = live.without_strangers(read).persist()
+def added(tables: TableDirectory, frame: DataFrame, number: int) -> DataFrame:
+    """Adds the rows of a batch to those of all others, and returns all of them."""
+    kept = TableDirectory(tables.session, tables.directory / "stream")
+    made = kept.made_of(_ROWS)
+    stamps = {name: stamp for files in made.layers.values() for name, stamp in files.items()}
+    rows = frame.withColumn("file", F.lit(str(number)))
+    new = {str(number)}
+    earlier = kept.directory / _EARLIER
+    if earlier.is_dir() and _EARLIER not in stamps:
+        before = tables.session.read.parquet(str(earlier)).filter(F.col("batch") < number)
+        rows = rows.unionByName(before.drop("batch").withColumn("file", F.lit(_EARLIER)))
+        new.add(_EARLIER)
+    # Each attempt of a batch has another stamp than the one before.
+    present = {name: InputFile(stamp) for name, stamp in stamps.items()}
+    present |= {name: InputFile(f"{stamps.get(name, '')}+") for name in new}
+    plan = LayerPlan.of(made.layers, present, kept.layer_sizes(_ROWS))
+    found = kept.extend(_ROWS, rows, plan, MadeOf(layers=plan.layers))
+    if _EARLIER in present:
+        shutil.rmtree(earlier, ignore_errors=True)
+    return found.drop("file")
+
+
+def compute(tables: TableDirectory, rows: DataFrame) -> None:
+    """Writes the tables from the rows of all batches."""
+    seen = live.without_strangers(rows).persist()
     try:
         tables.write("live", gathered(live.standing(seen)))
         tables.write("live_lag", lag(arrived(seen)))

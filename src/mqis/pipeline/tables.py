@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +19,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructType
 
+from mqis.pipeline.columns import described
 from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.layers import LayerPlan, MadeOf, copied_rows, layer_sizes, write_layers
 from mqis.pipeline.locations import local_path
 from mqis.places.pipeline_tables import (
     current_version,
@@ -49,8 +52,17 @@ class TableStore(Protocol):
         """The number of rows of a table; 0 if there is none."""
         ...
 
-    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
-        """Replaces a table and reads it back; ``by`` divides its files by values of columns."""
+    def write(
+        self, name: str, frame: DataFrame, *, by: Sequence[str] = (), digest: str = ""
+    ) -> DataFrame:
+        """Replaces a table and reads it back; ``by`` divides its files by values of columns.
+
+        ``digest`` is that of what the table depends on.
+        """
+        ...
+
+    def made_of(self, name: str) -> MadeOf:
+        """Tells what a table was made of, if the store keeps that."""
         ...
 
     def drop(self, name: str) -> None: ...
@@ -85,18 +97,47 @@ class TableDirectory:
         version = current_version(self.directory, name)
         return 0 if version is None else sum(map(_rows_of, version.rglob(_FILES)))
 
-    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+    def write(
+        self, name: str, frame: DataFrame, *, by: Sequence[str] = (), digest: str = ""
+    ) -> DataFrame:
         """Writes a new version, makes it current and reads it back from its files."""
+        with self._new_version(name) as target:
+            writer = frame.write.mode("error")
+            (writer.partitionBy(*by) if by else writer).parquet(str(target))
+            MadeOf(digest).write(target)
+        return self.read(name)
+
+    def made_of(self, name: str) -> MadeOf:
+        version = current_version(self.directory, name)
+        return MadeOf() if version is None else MadeOf.read(version)
+
+    def layer_sizes(self, name: str) -> dict[str, int]:
+        version = current_version(self.directory, name)
+        return {} if version is None else layer_sizes(version)
+
+    def extend(
+        self, name: str, new: DataFrame, plan: LayerPlan, made: MadeOf, *, by: Sequence[str] = ()
+    ) -> DataFrame:
+        """Writes a new version of a table that is made file by file; ``new`` are the rows read."""
+        before = current_version(self.directory, name)
+        with self._new_version(name) as target:
+            kept = None if before is None else copied_rows(self.session, before, plan, by)
+            rows = new if kept is None else described(new.unionByName(kept), new.schema)
+            write_layers(rows, plan, by, before, target)
+            made.write(target)
+        return self.read(name)
+
+    @contextmanager
+    def _new_version(self, name: str) -> Iterator[Path]:
+        """Lets the block write a version, which becomes current if the block succeeds."""
         place, target = self.directory / name, next_version(self.directory, name)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            writer = frame.write.mode("error")
-            (writer.partitionBy(*by) if by else writer).parquet(str(target))
+            yield target
             make_current(self.directory, name, target)
         except _UNWRITTEN as error:
             shutil.rmtree(target, ignore_errors=True)
             raise MqisError(f"{place}: cannot be written: {explained(error)}") from error
-        return self.read(name)
 
     def drop(self, name: str) -> None:
         """Removes the table."""

@@ -32,6 +32,8 @@ __all__ = [
     "part_at",
     "put_at",
     "size_at",
+    "stamp",
+    "stamped",
 ]
 
 Place = Path | RemoteAddress
@@ -48,6 +50,17 @@ def listed(place: Place, *, recursive: bool = False) -> list[tuple[Place, int]]:
         found = place.rglob("*") if recursive else place.iterdir()
         plain = [path for path in found if path.is_file() and not path.is_symlink()]
         return sorted((path, path.stat().st_size) for path in plain)
+
+
+def stamped(place: RemoteAddress, *, recursive: bool = False) -> dict[Place, str]:
+    """The files in a directory of a store, each with a text that changes when it is written."""
+    found = listed_below(place, recursive=recursive)
+    return {file.address: stamp(file.size, file.modified_ns) for file in found}
+
+
+def stamp(size: int, modified_ns: int) -> str:
+    """A text that changes when a file is written."""
+    return f"{size:x}.{modified_ns:x}"
 
 
 def size_at(place: Place) -> int | None:

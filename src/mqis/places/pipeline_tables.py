@@ -23,6 +23,8 @@ from mqis.files import flush_directory, write_whole
 
 _POINTER = "CURRENT"
 _VERSION = re.compile(r"v(\d{6,})")
+#: A version that is being written, or that a killed job has left.
+_DRAFT = re.compile(r"v(\d{6,})\.draft")
 #: Names of tables; others are no tables, whatever somebody has put beside them.
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 #: The number of versions kept: the current one, and the previous one for its remaining readers.
@@ -67,7 +69,7 @@ def table_versions(directory: Path, name: str) -> list[Path]:
 def next_version(directory: Path, name: str) -> Path:
     """A place for the files of a new version, which nobody reads yet."""
     place = directory / name
-    found = [*_versions(place), *_versions(_hidden(place))]
+    found = [*_versions(place), *_versions(_hidden(place)), *_versions(_hidden(place), _DRAFT)]
     number = max((number for number, _ in found), default=0) + 1
     return _hidden(place) / f"v{number:06}"
 
@@ -84,7 +86,8 @@ def make_current(directory: Path, name: str, version: Path) -> None:
     else:
         _link(place, draft)
     flush_directory(directory)
-    for old in table_versions(directory, name)[:-_KEPT]:
+    left = (path for _, path in _versions(_hidden(place), _DRAFT))
+    for old in (*table_versions(directory, name)[:-_KEPT], *left):
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -101,10 +104,10 @@ def _hidden(place: Path) -> Path:
     return place.with_name(f".{place.name}")
 
 
-def _versions(place: Path) -> list[tuple[int, Path]]:
+def _versions(place: Path, pattern: re.Pattern[str] = _VERSION) -> list[tuple[int, Path]]:
     if place.is_symlink() or not place.is_dir():
         return []
-    matches = [(_VERSION.fullmatch(path.name), path) for path in place.iterdir()]
+    matches = [(pattern.fullmatch(path.name), path) for path in place.iterdir()]
     return [(int(match[1]), path) for match, path in matches if match]
 
 

@@ -31,6 +31,8 @@ class ListedFile(NamedTuple):
 
     address: RemoteAddress
     size: int
+    #: When it was written, in nanoseconds, as exactly as the store tells.
+    modified_ns: int
 
 
 def listed_below(place: RemoteAddress, *, recursive: bool) -> list[ListedFile]:
@@ -45,7 +47,7 @@ def listed_below(place: RemoteAddress, *, recursive: bool) -> list[ListedFile]:
             raise PlaceError(f"{place}: there is no such bucket; create it, or correct the address")
     if len(found) > MAX_LISTED:
         raise PlaceError(f"{place}: there are more than {MAX_LISTED:,} files; name a part of them")
-    return sorted(ListedFile(_below(place, info), info.size) for info in found)
+    return sorted(ListedFile(_below(place, info), info.size, info.mtime_ns or 0) for info in found)
 
 
 def size_in_store(place: RemoteAddress) -> int | None:

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from mqis.pipeline import streaming as jobs
 from mqis.pipeline.tables import TableDirectory
@@ -49,7 +49,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert run() == [1]
     assert run() == []
     check_standing(tables, enterprise)
-    seen = spark.read.parquet(str(tmp_path / "tables" / "stream" / "batches"))
+    seen = TableDirectory(spark, tmp_path / "tables" / "stream").read("rows")
     changes = seen.filter("kind = 2").select("server", "lsn").collect()
     wanted = [
         (server, entry.lsn)
@@ -60,7 +60,26 @@ def test_a_stream_goes_on_where_it_ended(
     check_divergence(tables, enterprise)
 
 
-def broken(tables: TableDirectory, batches: Path) -> None:
+def test_rows_of_batches_are_kept_in_few_files(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch that is repeated replaces itself; those of an earlier version are taken over."""
+    tables = TableDirectory(spark, tmp_path)
+    for number in range(3):
+        old = spark.createDataFrame([(number, f"old {number}")], "lsn long, server string")
+        old.write.parquet(str(tmp_path / "stream" / "batches" / f"batch={number}"))
+    wanted = [(0, "old 0"), (1, "old 1")]  # batch 2 was not finished, so it is repeated
+    for number in range(2, 9):
+        rows = [(number, "new"), (number, "more")]
+        for _ in range(2 if number == 5 else 1):
+            frame = spark.createDataFrame(rows, "lsn long, server string").coalesce(1)
+            found = jobs.added(tables, frame, number)
+        wanted += rows
+    assert sorted(map(tuple, found.collect())) == sorted(wanted)
+    assert not (tmp_path / "stream" / "batches").exists()
+    place = tmp_path / "stream" / "rows"
+    assert len(list(place.glob("*.parquet"))) < len(wanted) / 2
+
+
+def broken(tables: TableDirectory, rows: DataFrame) -> None:
     raise OSError("no room")
 
 

@@ -23,6 +23,7 @@ from mqis.cli.pipeline.options import (
     InputOptions,
     JournalsOption,
     PipelineRunOption,
+    RebuildOption,
     TableOptions,
 )
 from mqis.cli.pipeline.output import (
@@ -69,19 +70,28 @@ def run(
     *,
     inputs: InputOptions,
     place: TableOptions,
+    rebuild: RebuildOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Run all jobs for which there is input, in one session."""
-    _run_all(inputs, place, json=json)
+    """Run all jobs for which there is input, in one session.
+
+    Files that an earlier run has read, and that are as they were, are not read again.
+    """
+    _run_all(inputs, place, anew=rebuild, json=json)
 
 
 @interruptible
 def _run_all(
-    inputs: InputOptions, place: TableOptions, *, json: bool = False, report: bool = False
+    inputs: InputOptions,
+    place: TableOptions,
+    *,
+    anew: bool = False,
+    json: bool = False,
+    report: bool = False,
 ) -> None:
     chosen = gathered(inputs, place.run)
     with opened_tables(place, chosen) as opened:
-        done = everything(opened, chosen)
+        done = everything(opened, chosen, anew=anew)
         if report:
             write_report(opened, place.directory / REPORT)
     if json:
@@ -99,15 +109,20 @@ def ingest(
     *,
     inputs: InputOptions,
     place: TableOptions,
+    rebuild: RebuildOption = False,
     json: JsonOption = False,
 ) -> None:
     """Read journals, exports and captures into the tables records, objects, partitions, packets
-    and errors."""
+    and errors.
+
+    Files that an earlier run has read, and that are as they were, are not read again.
+    """
     chosen = gathered(inputs, place.run)
     with opened_tables(place, chosen) as opened:
         from mqis.pipeline.runs import ingest as job  # noqa: PLC0415
 
-        done = asdict(job(opened, chosen.journals, chosen.exports, chosen.captures))
+        paths = chosen.journals, chosen.exports, chosen.captures
+        done = asdict(job(opened, *paths, anew=rebuild))
     if json:
         print_json(done)
     else:

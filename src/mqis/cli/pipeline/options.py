@@ -52,6 +52,10 @@ CapturesOption = Annotated[
         show_default=False,
     ),
 ]
+RebuildOption = Annotated[
+    bool,
+    typer.Option("--rebuild", help="Read all files again, and keep nothing of earlier runs."),
+]
 MasterOption = Annotated[
     str,
     typer.Option(metavar="URL", help="The Spark master: local[*], spark://..., yarn or k8s://..."),

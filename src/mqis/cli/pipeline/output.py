@@ -31,6 +31,10 @@ def say_ingested(done: dict[str, Any], tables: str) -> None:
         f"of {counted(done['servers'], 'server')}"
         + (f", {counted(done['packets'], 'captured message')}" if done["packets"] else "")
     )
+    for kind, files in done["files"].items():
+        say(f"read {files['read']:,} of {counted(files['files'], kind)}")
+    if done["began_anew"]:
+        say("another version of mqis made these tables, so all files were read again", "yellow")
     if done["errors"]:
         say(f"{counted(done['errors'], 'place')} could not be read: table errors", "yellow")
     if done["evidence"]:
@@ -109,14 +113,17 @@ def plain_value(value: Any) -> Any:
     return str(value)
 
 
-def everything(opened: TableStore, inputs: InputOptions) -> dict[str, Any]:
-    """Builds all tables; returns their results by name, and the rows of ``divergence``."""
+def everything(opened: TableStore, inputs: InputOptions, *, anew: bool = False) -> dict[str, Any]:
+    """Builds all tables; returns their results by name, and the rows of ``divergence``.
+
+    With ``anew`` nothing is kept of an earlier run.
+    """
     from mqis.pipeline import runs  # noqa: PLC0415
     from mqis.pipeline.building import TableBuilder  # noqa: PLC0415
 
-    read = runs.ingest(opened, inputs.journals, inputs.exports, inputs.captures)
+    read = runs.ingest(opened, inputs.journals, inputs.exports, inputs.captures, anew=anew)
     done: dict[str, Any] = {"ingest": asdict(read)}
-    with TableBuilder(opened) as shared:
+    with TableBuilder(opened, anew=anew) as shared:
         if opened.has("objects"):
             done["audit"] = asdict(runs.audit(opened, shared))
             done["hygiene"] = runs.hygiene(opened, shared)

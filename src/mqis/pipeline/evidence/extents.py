@@ -153,6 +153,23 @@ def renamed(segment: SegmentFile) -> Finding:
     return evidence(kind, segment.server, text, segment.path, first=segment.first_lsn)
 
 
+def changed(server: str, number: int, file: str) -> Finding:
+    text = (
+        f"segment {number} was sealed and had other content when an earlier run read it: it was "
+        "changed, or the journal was restored"
+    )
+    return evidence(EvidenceKind.CHANGED_SEGMENT, server, text, file, first=number, last=number)
+
+
+def vanished(server: str, numbers: Collection[int]) -> Finding:
+    first, last, count = min(numbers), max(numbers), len(numbers)
+    text = (
+        f"{counted(count, 'segment')} between {first} and {last} that an earlier run read "
+        f"{agreeing(count, 'is', 'are')} not there"
+    )
+    return evidence(EvidenceKind.VANISHED_SEGMENTS, server, text, first=first, last=last)
+
+
 def conflicting(server: str, first: int, last: int, count: int) -> Finding:
     text = (
         f"{counted(count, 'record')} between {first:,} and {last:,} "

@@ -30,6 +30,10 @@ class EvidenceKind(StrEnum):
     FOREIGN = "foreign"
     #: Segments of the chain are not there.
     MISSING_SEGMENTS = "missing_segments"
+    #: A sealed segment has other content than when an earlier run read it.
+    CHANGED_SEGMENT = "changed_segment"
+    #: Segments that an earlier run read are not there, and retention does not explain it.
+    VANISHED_SEGMENTS = "vanished_segments"
     #: A journal or an export of a server that no directory knows; it is not used.
     STRANGER = "stranger"
     #: A segment file is not named after its number; it is read all the same.

@@ -65,10 +65,23 @@ def judge_server(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
         journal.missing += chain.findings(trusted)
         findings += journal.missing
         yield {"journal": _journal_row(journal), "finding": None}
+    findings += _since_earlier(known["earlier"])
     newest = {row["partition"]: row["newest"] for row in known["states"]}
     findings += exports.older(states, reached, newest)
     for finding in findings:
         yield {"journal": None, "finding": evidence_row(finding)}
+
+
+def _since_earlier(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Segments that an earlier run read and that are not as they were: (server, number, found)."""
+    gone: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        if row["found"] is None:
+            gone[row["server"]].add(row["number"])
+        else:
+            yield extents.changed(row["server"], row["number"], row["found"])
+    for server, numbers in gone.items():
+        yield extents.vanished(server, numbers)
 
 
 def judge_clocks(known: defaultdict[str, list[Row]]) -> Iterator[Row]:

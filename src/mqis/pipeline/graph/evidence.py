@@ -38,6 +38,38 @@ def _listed(segments: DataFrame) -> DataFrame:
     )
 
 
+_JOURNAL = ("server", "server_id")
+_IDENTITY = (*_JOURNAL, "number", "first_lsn")
+
+
+@table(schemas.SEALED_SEGMENTS, requires="journal")
+def sealed_segments(segments: DataFrame, earlier_segments: DataFrame | None) -> DataFrame:
+    """The segments to which nothing is added any more, as they were when they were first read.
+
+    Those that lie before the first segment of a journal are forgotten: retention removes them.
+    """
+    names = schemas.SEALED_SEGMENTS.fieldNames()
+    own = _listed(segments).filter("kept is null")
+    ends = own.groupBy(*_JOURNAL).agg(F.min("number").alias("oldest"), F.max("number").alias("end"))
+    sealed = own.join(ends, [*_JOURNAL]).filter("number < end").select(*names)
+    if earlier_segments is None:
+        return gathered(sealed)
+    remembered = earlier_segments.join(ends, [*_JOURNAL], "left").filter(
+        "oldest is null or number >= oldest"
+    )
+    new = sealed.join(earlier_segments, [*_IDENTITY], "left_anti")
+    return gathered(remembered.select(*names).unionByName(new))
+
+
+def _since_earlier(segments: DataFrame, sealed_segments: DataFrame) -> DataFrame:
+    """(server, number, found): sealed segments that are not as they were; null if not there."""
+    own = _listed(segments).filter("kept is null").groupBy(*_IDENTITY)
+    now = own.agg(F.collect_set("digest").alias("digests"), F.min("file").alias("found"))
+    both = sealed_segments.join(now, [*_IDENTITY], "left")
+    other = both.filter("found is null or not array_contains(digests, digest)")
+    return other.select("server", "number", "found")
+
+
 def _exported(partitions: DataFrame) -> DataFrame:
     owner = F.coalesce("owner", F.lit("")).alias("owner")
     return partitions.select("server", "file", "partition", owner, "last_seq", "exporter")
@@ -181,6 +213,7 @@ def input_verdict(
     reached_numbers: DataFrame,
     unrecognised_input: DataFrame,
     exported_keys: DataFrame,
+    sealed_segments: DataFrame,
 ) -> DataFrame:
     """One row for each journal and each finding about a server."""
     thinned = journaled_numbers.filter("made - first_made + 1 > count_made")
@@ -201,6 +234,7 @@ def input_verdict(
         reached=reached_numbers,
         unrecognised=unrecognised_input.select("server", "file"),
         keys=_keys_of_servers(exported_keys, listed),
+        earlier=_since_earlier(segments, sealed_segments),
     )
     return judged_by_key(known, judge_server, _VERDICT)
 

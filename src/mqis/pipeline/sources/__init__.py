@@ -6,9 +6,8 @@ not pass the columns that a query needs to Python sources.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
@@ -16,8 +15,9 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.capture import CaptureSource
-from mqis.pipeline.sources.checks import SegmentSource
+from mqis.pipeline.sources.checks import DIGESTS, SegmentSource
 from mqis.pipeline.sources.directory import ROWS, DirectorySource
+from mqis.pipeline.sources.files import only_option
 from mqis.pipeline.sources.filters import columns_of
 from mqis.pipeline.sources.journal import CHANGES, JournalSource
 
@@ -30,16 +30,19 @@ def register(session: SparkSession) -> None:
         session.dataSource.register(source)
 
 
+#: The files that are read, of those of the path; None for all.
+Only = Collection[str] | None
+
+
 def journal(
-    session: SparkSession, path: str, columns: Iterable[str] = (), *, without: Iterable[str] = ()
+    session: SparkSession, path: str, columns: Iterable[str] = (), *, only: Only = None
 ) -> DataFrame:
     """Loads journals for **one** query, whose filters reach the files; load again for the next.
 
-    Reads only ``columns``, if any are named, and no files of ``without``.
+    Reads only ``columns``, if any are named.
     """
     wanted = columns_of(schemas.JOURNAL, columns, JournalSource.name())
-    options = {"pushdown": "true", "without": json.dumps(sorted(without))}
-    return _load(session, JournalSource, path, wanted, **options)
+    return _load(session, JournalSource, path, wanted, only, pushdown="true")
 
 
 def changes(session: SparkSession, path: str, columns: Iterable[str] = ()) -> DataFrame:
@@ -52,24 +55,35 @@ def changes(session: SparkSession, path: str, columns: Iterable[str] = ()) -> Da
     return _load(session, JournalSource, path, wanted, pushdown="true", rows=CHANGES)
 
 
-def segments(session: SparkSession, path: str, *, without: Iterable[str] = ()) -> DataFrame:
-    """Loads the headers, digests and damaged places of segment files; no files of ``without``."""
-    left_out = json.dumps(sorted(without))
-    return _load(session, SegmentSource, path, schemas.CHECKED_SEGMENTS, without=left_out)
+def segments(session: SparkSession, path: str, *, only: Only = None) -> DataFrame:
+    """Loads the headers, digests and damaged places of segment files."""
+    return _load(session, SegmentSource, path, schemas.READ_SEGMENTS, only)
+
+
+def digests(session: SparkSession, path: str, *, only: Only = None) -> DataFrame:
+    """Loads the SHA-256 of files of any kind."""
+    return _load(session, SegmentSource, path, schemas.DIGESTS, only, rows=DIGESTS)
 
 
 def directory(
-    session: SparkSession, path: str, columns: Iterable[str] = (), *, rows: str = "objects"
+    session: SparkSession,
+    path: str,
+    columns: Iterable[str] = (),
+    *,
+    rows: str = "objects",
+    only: Only = None,
 ) -> DataFrame:
     """Loads exports: their ``objects``, the ``partitions`` of their first lines, or ``lines``."""
     wanted = columns_of(ROWS[rows], columns, DirectorySource.name())
-    return _load(session, DirectorySource, path, wanted, rows=rows)
+    return _load(session, DirectorySource, path, wanted, only, rows=rows)
 
 
-def capture(session: SparkSession, path: str, columns: Iterable[str] = ()) -> DataFrame:
+def capture(
+    session: SparkSession, path: str, columns: Iterable[str] = (), *, only: Only = None
+) -> DataFrame:
     """Loads captures: their messages, and what cannot be read."""
     wanted = columns_of(schemas.CAPTURE, columns, CaptureSource.name())
-    return _load(session, CaptureSource, path, wanted)
+    return _load(session, CaptureSource, path, wanted, only)
 
 
 _SIZE = re.compile(r"([0-9]{1,15})([kmgt]?)b?")
@@ -82,8 +96,15 @@ _PACKING = {
 
 
 def _load(
-    session: SparkSession, source: type[DataSource], path: str, schema: StructType, **options: str
+    session: SparkSession,
+    source: type[DataSource],
+    path: str,
+    schema: StructType,
+    only: Only = None,
+    **options: str,
 ) -> DataFrame:
+    if only is not None:
+        options["only"] = only_option(only)
     for setting, option in _PACKING.items():
         if size := _bytes(session.conf.get(setting, None) or ""):
             options[option] = size

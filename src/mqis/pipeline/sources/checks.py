@@ -1,12 +1,13 @@
 """``mqis.segments``: one row for each segment file, with its header, SHA-256 and damaged places.
 
 Digest and damage come from one reading of each file. A digest covers a whole file, so a task reads
-whole files and not shares of them; small files share a task.
+whole files and not shares of them; small files share a task. With ``rows=digests`` a row has the
+SHA-256 of a file, whatever it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -23,6 +24,8 @@ from mqis.pipeline.sources.files import SourceFile
 from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import SegmentFault
 from mqis.pipeline.sources.segments import scans
+from mqis.texts import joined
+from mqis.wire.errors import MqisError
 from mqis.wire.journal import SegmentHeader
 
 #: The bytes and files that a task reads at most, if it reads more than one file.
@@ -32,21 +35,28 @@ _MAX_NUMBER = (1 << 63) - 1
 
 Row = dict[str, object]
 
+#: The values of the option ``rows`` and the columns that each has.
+DIGESTS = "digests"
+ROWS = {"segments": schemas.CHECKED_SEGMENTS, DIGESTS: schemas.DIGESTS}
+
 
 class SegmentSource(files.CheckedSource):
     """The data source ``mqis.segments``; ``session.open_session`` registers it."""
 
-    OPTIONS = ("without",)
+    OPTIONS = ("without", "rows")
 
     @classmethod
     def name(cls) -> str:
         return "mqis.segments"
 
     def schema(self) -> StructType:
-        return schemas.CHECKED_SEGMENTS
+        rows = self.given.get("rows", "segments")
+        if rows not in ROWS:
+            raise MqisError(f"mqis.segments has no rows {rows!r}; it has {joined([*ROWS])}")
+        return ROWS[rows]
 
     def reader(self, schema: StructType) -> SegmentReader:
-        files.check_names(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
+        files.check_names(schema.fieldNames(), self.schema().fieldNames(), self.name())
         return SegmentReader(schema, self.given)
 
 
@@ -68,8 +78,14 @@ class SegmentReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, WholeFiles):  # Spark's placeholder if there are no partitions
             return
-        rows = (checked_segment(files.source_file(path)) for path in partition.paths)
-        yield from arrays.batches(rows, arrays.schema_of(self._schema))
+        paths = map(files.source_file, partition.paths)
+        arrow = arrays.schema_of(self._schema)
+        if self._options.get("rows") == DIGESTS:
+            rows: Iterable[Row] = ({"file": str(p), "digest": _digest(p)} for p in paths)
+        else:
+            of_snapshot = "snapshot_digest" in arrow.names
+            rows = (checked_segment(path, of_snapshot=of_snapshot) for path in paths)
+        yield from arrays.batches(rows, arrow)
 
 
 def _tasks(found: Mapping[SourceFile, int]) -> Iterator[WholeFiles]:
@@ -85,20 +101,20 @@ def _tasks(found: Mapping[SourceFile, int]) -> Iterator[WholeFiles]:
         yield WholeFiles(tuple(waiting))
 
 
-def checked_segment(path: SourceFile) -> Row:
+def checked_segment(path: SourceFile, *, of_snapshot: bool = True) -> Row:
     """Reads a file; if its header cannot be read, the row has a damaged place and no header.
 
-    A file is read once and in blocks, so it may have any length.
+    A file is read once and in blocks, so it may have any length. With ``of_snapshot`` the snapshot
+    that it begins at is read, too.
     """
     header, start, reason = open_segment(path)
     if header is not None:
+        snapshot = _snapshot_of(path.parent, header)
+        digest = _digest(snapshot) if of_snapshot and snapshot is not None else None
+        told = {"file": str(path), "snapshot_digest": digest}
+        told["snapshot"] = None if snapshot is None else str(snapshot)
         try:
-            return (
-                header_row(header)
-                | {"file": str(path)}
-                | _checked(path, start)
-                | {"snapshot_digest": _snapshot_digest(path.parent, header)}
-            )
+            return header_row(header) | told | _checked(path, start)
         except OSError as error:
             reason = files.unreadable(error)
     size = files.size_of(path)
@@ -149,15 +165,20 @@ class _Summed:
             pass
 
 
-def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | None:
-    """The SHA-256 of the snapshot that the segment begins at; None if it is not there."""
+def _snapshot_of(directory: SourceFile, header: SegmentHeader) -> SourceFile | None:
+    """The snapshot that the segment begins at, whether it is there or not."""
     name = header.snapshot
     if not name or header.snapshot_lsn != header.first_lsn - 1:
         return None
     if Path(name).name != name:  # a header must not make us read other directories
         return None
+    return directory / name
+
+
+def _digest(path: SourceFile) -> bytes | None:
+    """The SHA-256 of a file; None if it is not there."""
     try:
-        with files.open_plain(directory / name) as file:
+        with files.open_plain(path) as file:
             return file_digest(file, "sha256").digest()  # type: ignore[arg-type]
     except OSError:
         return None

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, ClassVar
+from zlib import compress, decompress
 
 from pyspark.sql.datasource import DataSource, InputPartition
 
@@ -28,13 +30,15 @@ from mqis.places import (
     parse_place,
     part_at,
     size_at,
+    stamp,
+    stamped,
 )
 from mqis.texts import joined, meant
 from mqis.wire.errors import MqisError
 
 #: Options of every source: what is read, and in what portions. ``mqis pipeline`` uses the others.
 _EVERYWHERE = ("path", "paths", "allow_empty", "share_bytes", "task_bytes", "open_bytes")
-_ITS_OWN = ("pushdown", "without")
+_ITS_OWN = ("pushdown", "without", "only")
 
 
 class CheckedSource(DataSource):
@@ -147,7 +151,8 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     """The files that the option ``path`` names (several with commas), with their sizes.
 
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
-    A store's listing has the sizes, so that nobody has to ask for each.
+    A store's listing has the sizes, so that nobody has to ask for each. The option ``only``
+    (``only_option``) chooses among the files.
     """
     given = paths_given(options)
     if not given:
@@ -166,7 +171,43 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
         found |= {path: size_of(path) for path in paths}
     if not found and options.get("allow_empty", "") != "true":
         raise MqisError(f"{joined(given)}: there are no {what} in it ({', '.join(patterns)})")
+    if "only" in options:
+        only = frozenset(json.loads(decompress(b64decode(options["only"]))))
+        return {path: size for path, size in found.items() if str(path) in only}
     return found
+
+
+def only_option(names: Iterable[str]) -> str:
+    """Names of files as an option; every task gets it, so it is compressed."""
+    return b64encode(compress(json.dumps(sorted(names)).encode())).decode("ascii")
+
+
+def stamps_of(found: Iterable[SourceFile]) -> dict[str, str]:
+    """The files, each with a text that changes when the file is written; those that are gone not.
+
+    Size and time of writing, as other programs that copy what is new look at them.
+    """
+    stamps: dict[str, str] = {}
+    stores: dict[SourceFile, dict[SourceFile, str]] = {}
+    for path in found:
+        if isinstance(path, RemoteAddress):
+            parent = path.parent
+            if parent not in stores:
+                stores[parent] = stamped(parent)
+            told = stores[parent].get(path)
+        else:
+            told = _stamp_of(path)
+        if told is not None:
+            stamps[str(path)] = told
+    return stamps
+
+
+def _stamp_of(path: Path) -> str | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return stamp(status.st_size, status.st_mtime_ns)
 
 
 def paths_given(options: Mapping[str, str]) -> list[str]:

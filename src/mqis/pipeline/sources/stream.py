@@ -5,8 +5,10 @@ always the end of a whole record, so an unfinished write is left for later, and 
 give the same rows whenever they are read again. The driver reads little to find it: a segment that
 another one follows is whole, so its end is in the listing; an index tells where blocks begin; and
 in the last segment of a journal, it follows the lengths of the new records and sums up only the
-last of them, whose write may not be finished. Executors check all. An offset also has the columns
-of the stream, so that a restart that would write other rows into the same table is refused.
+last of them, whose write may not be finished. Executors check all. Segments that an earlier batch
+has read to their end, and that another one follows, are only a range of numbers for each directory,
+so an offset grows with the journals and not with their segments. It also has the columns of the
+stream, so that a restart that would write other rows into the same table is refused.
 
 ``maxBytesPerTrigger`` and ``maxRowsPerTrigger`` limit a batch; rows are counted as records, also if
 each of them becomes several changes. With ``Trigger.AvailableNow`` the stream ends where the files
@@ -16,7 +18,7 @@ ended when it was started.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, takewhile
 from typing import Any, BinaryIO
 from zlib import crc32
@@ -43,13 +45,15 @@ from mqis.wire.journal.index import TAIL_BYTES, SegmentIndex, looks_like_index
 from mqis.wire.journal.layout import COVERED_AT, HEADER_SIZE, MAX_RECORD, length_and_crc
 
 Offset = dict[str, Any]
-#: The key of an offset that has the stream's columns; the others are paths.
-_COLUMNS = "columns"
+#: The keys of an offset that have the stream's columns, and for each directory the first and last
+#: numbers of the segments that are read to their end; the others are paths.
+_COLUMNS, _READ = "columns", "read"
+_NO_PATHS = (_COLUMNS, _READ)
 #: A task reads at most about so many bytes.
 _SHARE_BYTES = 16 << 20
 _NO_LIMIT = 1 << 62
 #: The names that servers give; only they tell which segment follows another.
-_SEGMENT = re.compile(r"segment-[0-9]{10}\.mqj")
+_SEGMENT = re.compile(r"segment-([0-9]{10})\.mqj")
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -69,6 +73,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limit = limit_of(options)
         self._size = TaskSize.of(options)
         self._closed: frozenset[str] = frozenset()
+        self._sizes: dict[str, int] = {}
+        #: Segments that have no more records, though the stream has not come to their end.
+        self._finished: set[str] = set()
         #: The sizes at which a stream with Trigger.AvailableNow ends.
         self._until: dict[str, int] | None = None
 
@@ -97,14 +104,18 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             length, count = whole_records(file, max(1, size // left), max(1, rows // left))
             if length:
                 reached[file.path] = file.start + length
+            elif file.path in self._closed:  # what is left is its index
+                self._finished.add(file.path)
             size, rows = size - length, rows - count
-        return dict(sorted(reached.items()))
+        if reached == start:
+            return start
+        return dict(sorted(self._shortened(reached, start).items()))
 
     def partitions(self, start: Offset, end: Offset) -> list[Shares]:
         self._check_columns(end)
         found: list[Share] = []
         for path, until in sorted(end.items()):
-            if path != _COLUMNS:
+            if path not in _NO_PATHS:
                 found += self._shares(files.source_file(path), start.get(path, 0), until)
         return self._size.packed(found)
 
@@ -132,11 +143,26 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{self._columns}; give the same columns, or a new checkpoint and a new table"
             )
 
+    def _shortened(self, reached: Offset, start: Offset) -> Offset:
+        """The offset with ranges in the place of segments that earlier batches have read."""
+        ranges = {place: [*spans] for place, spans in start.get(_READ, {}).items()}
+        short = dict(reached)
+        for path in start.keys() & reached.keys() - {*_NO_PATHS}:
+            is_read = start[path] == self._sizes.get(path) or path in self._finished
+            if path in self._closed and is_read and start[path] == reached[path]:
+                place, number = _place_of(files.source_file(path))
+                ranges[place] = with_number(ranges.get(place, []), number)
+                del short[path]
+        return short | {_READ: ranges} if ranges else short
+
     def _unread(self, start: Offset) -> Iterator[Share]:
         """The parts by which files have grown since ``start``."""
         found = segment_files(self._options)
         self._closed = followed(found)
+        self._sizes = {str(path): size for path, size in found.items()}
         for path, size in found.items():
+            if _is_in(start.get(_READ, {}), path):
+                continue
             until = size if self._until is None else self._until.get(str(path), 0)
             if until > start.get(str(path), 0) and self._is_wanted(path):
                 yield Share(str(path), start.get(str(path), 0), until)
@@ -182,6 +208,31 @@ def followed(found: Iterable[SourceFile]) -> frozenset[str]:
 
 def _is_numbered(path: SourceFile) -> bool:
     return _SEGMENT.fullmatch(path.name) is not None
+
+
+def _place_of(path: SourceFile) -> tuple[str, int]:
+    """The directory of a segment that has the name which its server gave it, and its number."""
+    match = _SEGMENT.fullmatch(path.name)
+    assert match is not None
+    return str(path.parent), int(match[1])
+
+
+def _is_in(ranges: Mapping[str, Iterable[Sequence[int]]], path: SourceFile) -> bool:
+    if not (ranges and _is_numbered(path)):
+        return False
+    place, number = _place_of(path)
+    return any(first <= number <= last for first, last in ranges.get(place, ()))
+
+
+def with_number(ranges: Iterable[Sequence[int]], number: int) -> list[list[int]]:
+    """Adds a number to ranges; those that meet become one."""
+    found: list[list[int]] = []
+    for first, last in sorted([*map(list, ranges), [number, number]]):
+        if found and first <= found[-1][1] + 1:
+            found[-1][1] = max(found[-1][1], last)
+        else:
+            found.append([first, last])
+    return found
 
 
 def limit_of(options: Mapping[str, str]) -> ReadLimit:
