@@ -105,6 +105,10 @@ class Shelf:
         """A result that was asked for more than once; of others ``ask_again`` knows."""
         return self._again.found.get(query)
 
+    def may_know(self, query: Hashable) -> bool:
+        """Returns whether ``ask_again`` is worth its lock."""
+        return query in self._once.found or query in self._before.found
+
     def keep(self, query: Hashable, kept: Kept) -> None:
         if kept.weight <= self._most // 4:
             self._make_room(kept.weight)
@@ -173,7 +177,7 @@ class QueryCache:
     def recall(self, shelf: Shelf, query: Hashable, generation: int) -> Any:
         """The result of a query in a view of this generation; None: unknown."""
         kept = shelf.get(query)
-        if kept is None:
+        if kept is None and shelf.may_know(query):
             with self._lock:
                 kept = shelf.ask_again(query)
         return None if kept is None or generation != self.generation else kept.answer
@@ -236,7 +240,7 @@ class CachedView(SqlView):
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
-                self._keep(query, found, (found,))
+                self._keep_one(query, found)
         return found
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
@@ -245,7 +249,7 @@ class CachedView(SqlView):
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._keep(query, found, (found,))
+                self._keep_one(query, found)
         return found
 
     def having(
@@ -261,6 +265,11 @@ class CachedView(SqlView):
             if found:
                 self._keep(query, found, found, query)
         return iter(found)
+
+    def _keep_one(self, query: Entry, found: DirectoryObject) -> None:
+        if _is_small(found):
+            cache = self.cache
+            cache.keep(cache.objects, query, found, (entry_of(found),), self.generation)
 
     def _keep(
         self, query: Entry, answer: object, objects: Sequence[DirectoryObject], *keys: Entry
