@@ -54,6 +54,10 @@ class StoreUnavailable(StorageError):
     """A store that is known to be unreachable or damaged, so that it was not accessed at all."""
 
 
+class NotRemembered(StorageError):
+    """Something is not in the memory of a store, whose database has to be asked for it."""
+
+
 class MissingStore(StorageError):
     """A file is missing or empty, or a database has no tables: it was never a store, or lost it."""
 

@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import DamagedStore, NotRemembered
 from mqis.storage.commits import CommitChanges, CommitLog
 from mqis.storage.database_session import DatabaseConnection
 from mqis.storage.row_conversion import MAX_BODY_BYTES
@@ -174,6 +175,17 @@ class QueryCache:
             self._seen = SeenCommit(seen.number, seen.writer)
             return self.generation
 
+    def start_over(self) -> None:
+        """Forgets everything: what other writers changed is not known."""
+        with self._lock:
+            self.generation += 1
+            for shelf in self._shelves:
+                shelf.start_over()
+
+    def next_number(self) -> int:
+        """The number of the next commit, of a store that only one process changes."""
+        return self._seen.number + 1
+
     def recall(self, shelf: Shelf, query: Hashable, generation: int) -> Any:
         """The result of a query in a view of this generation; None: unknown."""
         kept = shelf.get(query)
@@ -193,7 +205,7 @@ class QueryCache:
     ) -> None:
         """Caches ``answer``, of ``size`` bytes, which depends on ``entries``."""
         with self._lock:
-            if generation == self.generation:
+            if generation == self.generation and not self._commits.changes(entries, self._seen[0]):
                 weight = len(entries) + size // OBJECT_BYTES
                 shelf.keep(query, Kept(answer, entries, weight))
 
@@ -278,3 +290,32 @@ class CachedView(SqlView):
             entries = [entry_of(obj) for obj in objects]
             cache = self.cache
             cache.keep(cache.objects, query, answer, [*entries, *keys], self.generation)
+
+
+class KeepingView(CachedView):
+    """A ``SqlView`` that shows one moment of a database and keeps what it finds for others.
+
+    It takes nothing from memory, which may be a commit ahead or behind.
+    """
+
+    def _recall(self, query: Entry) -> Any:
+        return None
+
+
+class _NoDatabase:
+    """The connection of a view that has none."""
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        raise NotRemembered("this is not in memory")
+
+    def change(self, sql: str, parameters: Sequence[object]) -> int:
+        raise NotRemembered("nothing can be changed in memory")
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        raise NotRemembered("nothing can be changed in memory")
+
+    def report_damage(self, error: DamagedStore) -> None:
+        """Nothing is read, so nothing is damaged."""
+
+
+NO_DATABASE = _NoDatabase()

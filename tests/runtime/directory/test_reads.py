@@ -182,12 +182,13 @@ async def test_lookups_by_shape_are_those_of_the_handler(
     async def ask(caller: Caller) -> bytes:
         told = []
         for restriction, columns, sort in LOOKUPS + REFUSED:
-            begin = dscomm.LookupBegin(context, restriction, columns, sort, caller.auth)
+            begin: Any = dscomm.LookupBegin(context, restriction, columns, sort, caller.auth)
             begun = await caller.call(dscomm.LOOKUP_BEGIN, begin)
             told.append(repr(begun.result))
             if begun.result == OK:
                 following = dscomm.LookupNext(begun.handle, 100, caller.auth, 0)
-                told.append(repr(await caller.call(dscomm.LOOKUP_NEXT, following)))
+                got = await caller.call(dscomm.LOOKUP_NEXT, following)
+                told.append(repr(got))
         return "|".join(told).encode()
 
     handled: list[object] = []

@@ -70,7 +70,7 @@ class Remembering(Protocol):
     def standing(self, call: IncomingCall, view: View | None = None) -> Hashable:
         """Equal as long as the rights of a caller are the same."""
 
-    def view(self) -> AbstractContextManager[View]: ...
+    def quick_view(self) -> AbstractContextManager[View]: ...
 
     def guard(self, call: IncomingCall) -> Guard: ...
 
@@ -102,7 +102,7 @@ class DirectoryShortcuts:
             return None
         plan, name = planned
         guard = self._directory.guard(call)
-        with self._directory.view() as view:
+        with self._directory.quick_view() as view:
             watched = self._directory.watched(call, view)
             answer = plan.answer(view if watched is None else watched, guard, name)
             if answer is not None and watched is not None:
