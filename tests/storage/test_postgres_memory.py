@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -209,3 +210,49 @@ def test_a_commit_of_unknown_outcome_makes_everything_forgotten(
     assert remembered(store, 2) is None
     assert [read(store, 1), read(store, 2)] == ["label 1", "label 2"]
     assert remembered(store, 2) == "label 2"
+
+
+def both(view: View) -> list[object]:
+    return [label_of(view, number) for number in (1, 2)]
+
+
+def test_one_statement_needs_no_transaction(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several see one moment; what was found is remembered either way."""
+    sent: list[str] = []
+    execute = PostgresSession._execute
+
+    def noted(session: PostgresSession, sql: str, parameters: Sequence[object]) -> list[Any]:
+        if "pg_locks" not in sql:
+            sent.append(sql.split(maxsplit=1)[0])
+        return execute(session, sql, parameters)
+
+    assert read(store, 1) == "label 1"  # a session is idle
+    monkeypatch.setattr(PostgresSession, "_execute", noted)
+    assert store.ask(lambda view: label_of(view, 1)) == "label 1"
+    assert sent == ["SELECT"]
+    sent.clear()
+    assert store.ask(both) == ["label 1", "label 2"]
+    assert sent == ["SELECT", "BEGIN", "SELECT", "SELECT", "COMMIT"]
+    assert [remembered(store, number) for number in (1, 2)] == ["label 1", "label 2"]
+
+
+def test_a_question_is_asked_again_over_another_session(
+    store: PostgresStore, postgres_schema: PostgresSchema
+) -> None:
+    [[claimant]] = postgres_schema.execute(CLAIMANT)
+    postgres_schema.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mqis' "
+        f"AND pid <> pg_backend_pid() AND pid <> {claimant}"
+    )
+    assert store.ask(lambda view: label_of(view, 1)) == "label 1"
+
+
+def test_an_error_of_a_question_is_its_own(store: PostgresStore) -> None:
+    def fail(view: View) -> None:
+        assert label_of(view, 1)
+        raise LookupError("its own")
+
+    with pytest.raises(LookupError, match="its own"):
+        store.ask(fail)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from mqis.protocol.directory.objects import (
     DeletedObject,
@@ -19,6 +19,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
 Change = DirectoryObject | DeletedObject
+T = TypeVar("T")
 
 
 class Entropy(Protocol):
@@ -162,6 +163,14 @@ class Store(Protocol):
         """The defects of the store, in words; an empty list if it is sound."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class AskedStore(Protocol):
+    """A store behind a network, where each statement costs a way there and back."""
+
+    def ask(self, question: Callable[[View], T]) -> T:
+        """The result of a function over a view; it may be called twice, with a view each."""
 
 
 @runtime_checkable

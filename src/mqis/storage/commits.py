@@ -97,7 +97,7 @@ class CommitLog:
         return told if len(told) == len(found) else None
 
     def changes(self, entries: Collection[tuple[Any, ...]], known: int) -> bool:
-        """Returns whether the commit behind ``known``, if it is on its way, changes one of these."""
+        """Returns whether the commit behind ``known``, if on its way, changes one of these."""
         changed = self.changed.get(known + 1)
         if changed is None:
             return False

@@ -285,6 +285,17 @@ class Pool:
             raise
         return session
 
+    @contextmanager
+    def idle_session(self) -> Iterator[DatabaseSession | None]:
+        """Lends an idle session without a transaction; None if there is none, or it may be dead."""
+        self._admit()
+        session = self._take()
+        try:
+            yield session
+        finally:
+            if session is not None:
+                self.keep(session)
+
     def _take(self) -> DatabaseSession | None:
         with self._lock:
             if self.closed:

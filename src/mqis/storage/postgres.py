@@ -11,13 +11,14 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import ceil
 from secrets import token_hex
 from threading import Event, Thread
+from typing import Any, TypeVar
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import NotRemembered, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, KeepingView, SeenCommit
 from mqis.storage.commits import NextCommit
@@ -33,6 +34,8 @@ from mqis.storage.postgres_session import (
     place_of,
 )
 from mqis.texts import counted, duration
+
+T = TypeVar("T")
 
 #: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973
@@ -140,6 +143,24 @@ class PostgresStore(DatabaseStore):
     def _keeping_view(self, session: DatabaseSession) -> KeepingView:
         """The view of a transaction, whose moment is that of its first statement."""
         return KeepingView(session, self._cache, self.moment())
+
+    def ask(self, question: Callable[[View], T]) -> T:
+        """The result of a function over a view.
+
+        Most functions read one object. So the first statement is sent without a transaction, which
+        would cost two more ways to the server. If there is a second one, or the session is dead,
+        the function is called again, over a transaction.
+        """
+        with self._readers.idle_session() as session:
+            if session is not None:
+                once = _FirstStatement(session)
+                try:
+                    return question(KeepingView(once, self._cache, self.moment()))
+                except StorageError:
+                    if session.usable and not once.is_over:
+                        raise
+        with self.read() as view:
+            return question(view)
 
     def moment(self, view: View | None = None) -> int:
         """The generation of a view, or of the last commit while nobody else can make one."""
@@ -284,6 +305,25 @@ class PostgresStore(DatabaseStore):
         session.run("CREATE TABLE IF NOT EXISTS mqis_schema (version INTEGER NOT NULL)")
         session.run("DELETE FROM mqis_schema")
         session.run("INSERT INTO mqis_schema (version) VALUES (?)", (version,))
+
+
+class _FirstStatement:
+    """A connection for one statement, which sees a moment of its own."""
+
+    def __init__(self, session: DatabaseSession) -> None:
+        self._session = session
+        self._is_free = True
+        #: True if there was a second statement, which was not run.
+        self.is_over = False
+        self.change, self.run_many = session.change, session.run_many
+        self.report_damage = session.report_damage
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        if not self._is_free:
+            self.is_over = True
+            raise NotRemembered("a second statement needs a transaction")
+        self._is_free = False
+        return self._session.run(sql, parameters)
 
 
 def _blocks_event_loop() -> bool:

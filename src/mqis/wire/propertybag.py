@@ -149,6 +149,20 @@ class PropertyBag(Mapping[int, PropVariant]):
         #: A list of properties that was read, and what it shows on the wire.
         self.shown: tuple[object, bytes] | None = None
 
+    @classmethod
+    def of(cls, properties: Properties) -> PropertyBag:
+        """The same properties, encoded: whoever stores, sums up or sends them copies the bytes."""
+        if isinstance(properties, PropertyBag):
+            return properties
+        bag = cls(encode_properties(properties))
+        bag._decoded.update(properties)
+        return bag
+
+    @property
+    def values_size(self) -> int:
+        """The bytes of all encoded values."""
+        return int(self._starts[-1])
+
     def entries(self) -> list[tuple[int, int, int]]:
         """The identifier, the variant type and the value's offset of each property."""
         starts = (self.values_at + offset for offset in self._starts[:-1])
