@@ -11,7 +11,7 @@ import pytest
 
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.errors import NotRemembered, StorageError
+from mqis.protocol.errors import StorageError, StoreUnavailable
 from mqis.protocol.ports import View
 from mqis.storage import postgres
 from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
@@ -57,7 +57,7 @@ def remembered(store: PostgresStore, number: int) -> object:
     with store.remembered() as view:
         try:
             return label_of(view, number)
-        except NotRemembered:
+        except StoreUnavailable:
             return None
 
 
@@ -106,7 +106,7 @@ def test_a_new_object_is_in_the_result_of_its_key(store: PostgresStore) -> None:
         assert len(labelled(view, "label 1")) == 1
     with store.write() as tx:
         tx.insert(queue(3, label="label 1"))
-    with store.remembered() as view, pytest.raises(NotRemembered):
+    with store.remembered() as view, pytest.raises(StoreUnavailable):
         labelled(view, "label 1")
 
 
@@ -121,7 +121,7 @@ def test_a_new_object_is_in_the_result_of_its_key(store: PostgresStore) -> None:
 )
 def test_memory_never_asks_the_database(store: PostgresStore, ask: object) -> None:
     assert callable(ask)
-    with store.remembered() as view, pytest.raises(NotRemembered):
+    with store.remembered() as view, pytest.raises(StoreUnavailable):
         ask(view)
 
 

@@ -178,7 +178,7 @@ class AnswerMemory(Protocol):
     """A store that remembers objects and answers to whole questions until a commit changes them."""
 
     def remembered(self) -> AbstractContextManager[View]:
-        """A view of what is in memory, which raises ``NotRemembered`` for everything else."""
+        """A view of what is in memory, which raises ``StoreUnavailable`` for everything else."""
 
     def watch(self, view: View, *, stranger: bool = False) -> WatchedView:
         """The same view, with a memory: that of users, or the share that strangers have."""

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.errors import DamagedStore, NotRemembered
+from mqis.protocol.errors import DamagedStore, StoreUnavailable
 from mqis.storage.commits import CommitChanges, CommitLog
 from mqis.storage.database_session import DatabaseConnection
 from mqis.storage.row_conversion import MAX_BODY_BYTES
@@ -306,13 +306,13 @@ class _NoDatabase:
     """The connection of a view that has none."""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
-        raise NotRemembered("this is not in memory")
+        raise StoreUnavailable("this is not in memory")
 
     def change(self, sql: str, parameters: Sequence[object]) -> int:
-        raise NotRemembered("nothing can be changed in memory")
+        raise StoreUnavailable("nothing can be changed in memory")
 
     def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        raise NotRemembered("nothing can be changed in memory")
+        raise StoreUnavailable("nothing can be changed in memory")
 
     def report_damage(self, error: DamagedStore) -> None:
         """Nothing is read, so nothing is damaged."""

@@ -122,7 +122,7 @@ class DatabaseStore(ABC):
         """The generation of a view, or of the last commit; -1: nothing is remembered now."""
 
     def remembered(self) -> AbstractContextManager[View]:
-        """A view of what is in memory, which raises ``NotRemembered`` for everything else."""
+        """A view of what is in memory, which raises ``StoreUnavailable`` for everything else."""
         self.condition.admit_reader()
         return nullcontext(CachedView(NO_DATABASE, self._cache, self.moment()))
 

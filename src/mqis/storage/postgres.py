@@ -18,7 +18,7 @@ from secrets import token_hex
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from mqis.protocol.errors import NotRemembered, StorageError
+from mqis.protocol.errors import StorageError, StoreUnavailable
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, KeepingView, SeenCommit
 from mqis.storage.commits import NextCommit
@@ -321,7 +321,7 @@ class _FirstStatement:
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         if not self._is_free:
             self.is_over = True
-            raise NotRemembered("a second statement needs a transaction")
+            raise StoreUnavailable("a second statement needs a transaction")
         self._is_free = False
         return self._session.run(sql, parameters)
 
