@@ -64,6 +64,7 @@ Work = Callable[[RpcPeer], Operation]
 LEVELS = {"none": AuthLevel.NONE, "integrity": AuthLevel.INTEGRITY}
 NULL, READ, LOOKUP, CREATE = "null call", "read of 15 properties", "lookup of 1", "create"
 COLD, ANEW = "first read of 15 properties", "read of another list"
+FIRST_LOOKUP = "first lookup of 1"
 #: The properties of a queue that its creator or the directory has set, except its descriptor.
 READ_IDS = (
     PropId.Q_INSTANCE,
@@ -202,6 +203,12 @@ def works(queues: int, level: int) -> dict[str, Work]:
     )
     labels = [PropVariant(VarType.LPWSTR, queue.label) for queue in some]
     lookup = cycle([calls.lookup(PropId.Q_LABEL, label, _COLUMNS, 1) for label in labels])
+    first = cycle(
+        [
+            calls.lookup(PropId.Q_LABEL, PropVariant(VarType.LPWSTR, queue.label), _COLUMNS, 1)
+            for queue in others
+        ]
+    )
     create = twins.creates(
         queues * (1 + level),
         "utf-16-le",
@@ -213,6 +220,7 @@ def works(queues: int, level: int) -> dict[str, Work]:
         COLD: lambda peer: peer.call(next(cold)),
         ANEW: lambda peer: peer.call(next(anew)),
         LOOKUP: lambda peer: peer.look_up(next(lookup)),
+        FIRST_LOOKUP: lambda peer: peer.look_up(next(first)),
         CREATE: lambda peer: peer.create(next(create)),
     }
 

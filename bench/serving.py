@@ -1,4 +1,4 @@
-"""A directory server as a process: ``python -m bench.serving STORE``.
+"""A directory server as a process: ``python -m bench.serving STORE``, a file or PostgreSQL.
 
 It prints its port, and ends when its input ends. With MQIS_BENCH_PROFILE=NAME the event loop's and
 the writer's thread write their profiles to NAME.loop and NAME.writer.
@@ -19,12 +19,17 @@ from bench.processes import Served, serve
 from mqis.protocol.directory.guard import Allowance
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
+from mqis.runtime.directory.readers import SESSIONS, StoreReaders
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
+from mqis.storage.database import DatabaseStore
+from mqis.storage.postgres import PostgresStore
 from mqis.storage.sqlite import SqliteStore
 
+#: The default of ``store.timeout_s``.
+TIMEOUT_S = 2.0
 PROFILE = "MQIS_BENCH_PROFILE"
 #: Raises the limits of one account, as anonymous clients create very many here.
 SETTINGS = DirectorySettings(
@@ -34,7 +39,8 @@ SETTINGS = DirectorySettings(
 )
 
 
-def start(store: Path, resources: ExitStack) -> Served:
+def start(store: Path | str, resources: ExitStack) -> Served:
+    """``store``: a file, or how to connect to a PostgreSQL server."""
     return serve(resources, "bench.serving", str(store))
 
 
@@ -45,12 +51,22 @@ class _ProfiledWriter(GroupCommitWriter):
         profile.dump_stats(f"{os.environ[PROFILE]}.writer")
 
 
-async def _serve(path: str) -> None:
+def _opened(store: str) -> DatabaseStore:
+    """As a server opens it."""
+    if "host=" not in store:
+        return SqliteStore(store, create=False)
+    return PostgresStore(store, create=False, claim=True, timeout_s=TIMEOUT_S)
+
+
+async def _serve(place: str) -> None:
     entropy = SystemEntropy()
-    with closing(SqliteStore(path, create=False)) as store:
+    with closing(_opened(place)) as store, ExitStack() as stack:
+        readers = StoreReaders(store, SESSIONS) if store.is_remote else None
+        if readers is not None:
+            stack.callback(readers.close)
         writer = _ProfiledWriter(store) if PROFILE in os.environ else GroupCommitWriter(store)
         services = [
-            DscommService(DirectoryContext(store, writer, entropy, SETTINGS)),
+            DscommService(DirectoryContext(store, writer, entropy, SETTINGS, readers=readers)),
             ManagementService(lambda: server.endpoint),
         ]
         server = RpcServer(services, entropy)
@@ -61,13 +77,13 @@ async def _serve(path: str) -> None:
 
 
 def main() -> None:
-    (path,) = sys.argv[1:]
+    (place,) = sys.argv[1:]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if PROFILE not in os.environ:
-            runner.run(_serve(path))
+            runner.run(_serve(place))
             return
         profile = Profile()
-        profile.runcall(runner.run, _serve(path))
+        profile.runcall(runner.run, _serve(place))
         profile.dump_stats(f"{os.environ[PROFILE]}.loop")
 
 

@@ -41,7 +41,13 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query_stubs import ColumnSet, PropertyRestriction, RestrictionSet
+from mqis.wire.mqds.query_stubs import (
+    ColumnSet,
+    PropertyRestriction,
+    RestrictionSet,
+    SortColumn,
+    SortSet,
+)
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc import mgmt
@@ -55,8 +61,10 @@ QUEUES, LABELS, STEPS = 6, 3, 50
 TURNS = 0.6
 NOW = 1_000
 QUEUE = ObjectType.QUEUE
-#: Relation PREQ, equal.
-EQUAL = 4
+#: Relations PREQ and PRNE.
+EQUAL, NOT_EQUAL = 4, 5
+#: Before the identifiers of the machine and its queues.
+FIRST_ID = 1 << 20
 VALIDATE = dscomm.ValidateServer(Guid.NULL, 0, 1, 0, b"")
 #: Callers: the protection, the name and the transfer syntax.
 CALLERS = (
@@ -240,7 +248,7 @@ def _fill(store: SqliteStore) -> None:
     with store.write() as tx:
         events = DirectoryEvents(tx, NOW, _Numbers(0))
         site = events.create(ObjectType.SITE, "SITE", props({PropId.S_PSC: "M1"}))
-        events = DirectoryEvents(tx, NOW, _Numbers(1 << 20), own_site=site.id)
+        events = DirectoryEvents(tx, NOW, _Numbers(FIRST_ID), own_site=site.id)
         events.create(ObjectType.MACHINE, "M1", {})
         for number in range(QUEUES):
             descriptor = closed if number % 4 == 3 else open_to_all
@@ -349,13 +357,16 @@ def _request(rng: Random, client: _Client) -> tuple[int, int, bytes]:
         ids = rng.choice(PROPERTY_LISTS)
         types, path = (VarType.NULL,) * len(ids), f"M1\\q{rng.randrange(QUEUES + 1)}"
         size = rng.choice((0, 0, 0, 0, 0, 16))
+        if kind < 0.15:
+            by_guid = dscomm.GetPropsGuid(QUEUE, _identifier(rng), ids, types, auth, size)
+            stub = _encoded(dscomm.GET_PROPS_GUID, by_guid, client.syntax)
+            return 0, dscomm.GET_PROPS_GUID.opnum, stub
         read = dscomm.GetProps(QUEUE, path, ids, types, auth, size)
         return 0, dscomm.GET_PROPS.opnum, _encoded(dscomm.GET_PROPS, read, client.syntax)
     if kind < 0.7:
-        label = PropVariant(VarType.LPWSTR, f"label {rng.randrange(LABELS)}")
-        restriction = RestrictionSet((PropertyRestriction(EQUAL, PropId.Q_LABEL, label),))
-        columns = ColumnSet(tuple(rng.choice(PROPERTY_LISTS[:2])))
-        begin = dscomm.LookupBegin(None, rng.choice((restriction, None)), columns, None, auth)
+        columns = ColumnSet(tuple(rng.choice(PROPERTY_LISTS)))
+        sort = rng.choice((None, None, SortSet((SortColumn(PropId.Q_LABEL, 1),))))
+        begin = dscomm.LookupBegin(None, _restriction(rng), columns, sort, auth)
         return 0, dscomm.LOOKUP_BEGIN.opnum, _encoded(dscomm.LOOKUP_BEGIN, begin, client.syntax)
     handle = rng.choice(lookups or [ContextHandle.NULL])
     if kind < 0.9:
@@ -365,6 +376,30 @@ def _request(rng: Random, client: _Client) -> tuple[int, int, bytes]:
         lookups.remove(handle)
     end = dscomm.HandleGiven(handle)
     return 0, dscomm.LOOKUP_END.opnum, _encoded(dscomm.LOOKUP_END, end, client.syntax)
+
+
+def _identifier(rng: Random) -> Guid:
+    """That of the machine, of a queue, or of nothing."""
+    return Guid((FIRST_ID + rng.randrange(1, QUEUES + 3)).to_bytes(16, "big"))
+
+
+def _restriction(rng: Random) -> RestrictionSet | None:
+    """By text, which has an index or not, by an identifier, or by a number."""
+    label = PropVariant(VarType.LPWSTR, f"label {rng.randrange(LABELS)}")
+    path = PropVariant(VarType.LPWSTR, f"m1\\Q{rng.randrange(QUEUES)}")
+    guid = PropVariant(VarType.CLSID, _identifier(rng))
+    number = PropVariant(VarType.UI4, rng.randrange(2))
+    restrictions = (
+        PropertyRestriction(EQUAL, PropId.Q_LABEL, label),
+        PropertyRestriction(rng.choice((EQUAL, NOT_EQUAL)), PropId.Q_PATHNAME, path),
+        PropertyRestriction(rng.choice((EQUAL, NOT_EQUAL)), PropId.Q_QMID, guid),
+        PropertyRestriction(EQUAL, PropId.Q_INSTANCE, guid),
+        PropertyRestriction(EQUAL, PropId.Q_PRIV_LEVEL, number),
+    )
+    kind = rng.random()
+    if kind < 0.2:
+        return None
+    return RestrictionSet(tuple(rng.sample(restrictions, 2 if kind < 0.4 else 1)))
 
 
 @lru_cache(maxsize=10_000)

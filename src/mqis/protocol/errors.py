@@ -51,7 +51,10 @@ class StorageError(MqisError):
 
 
 class StoreUnavailable(StorageError):
-    """A store that is known to be unreachable or damaged, so that it was not accessed at all."""
+    """A store that was not accessed at all.
+
+    It is known to be unreachable or damaged, or only its memory was to be looked at.
+    """
 
 
 class MissingStore(StorageError):

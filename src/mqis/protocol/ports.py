@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from mqis.protocol.directory.objects import (
     DeletedObject,
@@ -19,6 +19,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
 Change = DirectoryObject | DeletedObject
+T = TypeVar("T")
 
 
 class Entropy(Protocol):
@@ -165,8 +166,19 @@ class Store(Protocol):
 
 
 @runtime_checkable
+class AskedStore(Protocol):
+    """A store behind a network, where each statement costs a way there and back."""
+
+    def ask(self, question: Callable[[View], T]) -> T:
+        """The result of a function over a view; it may be called twice, with a view each."""
+
+
+@runtime_checkable
 class AnswerMemory(Protocol):
-    """A store that remembers answers to whole questions, which only a commit can change."""
+    """A store that remembers objects and answers to whole questions until a commit changes them."""
+
+    def remembered(self) -> AbstractContextManager[View]:
+        """A view of what is in memory, which raises ``StoreUnavailable`` for everything else."""
 
     def watch(self, view: View, *, stranger: bool = False) -> WatchedView:
         """The same view, with a memory: that of users, or the share that strangers have."""

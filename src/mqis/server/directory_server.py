@@ -41,7 +41,7 @@ from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_b
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
-from mqis.runtime.directory.readers import StoreReaders
+from mqis.runtime.directory.readers import SESSIONS, THREADS, StoreReaders
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.peers import is_loopback
@@ -62,7 +62,6 @@ from mqis.server.restoremark import forget_when_recovered, mark_of
 from mqis.server.session_service import SessionList
 from mqis.storage.database import DatabaseStore
 from mqis.storage.row_conversion import remember
-from mqis.storage.sqlite import SqliteStore
 from mqis.texts import host_port
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
@@ -301,9 +300,10 @@ class DirectoryServer:
 
     def _readers(self, store: Store) -> StoreReaders | None:
         """Threads for a store that waits for a network; the event loop reads the others."""
-        if self._active_directory is None:
+        remote = isinstance(store, DatabaseStore) and store.is_remote
+        if self._active_directory is None and not remote:
             return None
-        readers = StoreReaders(store)
+        readers = StoreReaders(store, SESSIONS if remote else THREADS)
         self._stack.callback(readers.close)
         return readers
 
@@ -339,9 +339,8 @@ class DirectoryServer:
             role, name = self.config.server.role, server_name(self.config)
             ways = ways_back(role, name, self._config_file)
             raise ConfigError(f"{error.detail}; {ways}") from error
-        if isinstance(store, SqliteStore):
-            store.cache_at_most(section.remembered)
         if isinstance(store, DatabaseStore):
+            store.cache_at_most(section.remembered)
             store.condition.report = log.error
             await asyncio.to_thread(store.examine)
         return store

@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import DamagedStore, StoreUnavailable
 from mqis.storage.commits import CommitChanges, CommitLog
 from mqis.storage.database_session import DatabaseConnection
 from mqis.storage.row_conversion import MAX_BODY_BYTES
@@ -105,6 +106,10 @@ class Shelf:
         """A result that was asked for more than once; of others ``ask_again`` knows."""
         return self._again.found.get(query)
 
+    def may_know(self, query: Hashable) -> bool:
+        """Returns whether ``ask_again`` is worth its lock."""
+        return query in self._once.found or query in self._before.found
+
     def keep(self, query: Hashable, kept: Kept) -> None:
         if kept.weight <= self._most // 4:
             self._make_room(kept.weight)
@@ -170,10 +175,21 @@ class QueryCache:
             self._seen = SeenCommit(seen.number, seen.writer)
             return self.generation
 
+    def start_over(self) -> None:
+        """Forgets everything: what other writers changed is not known."""
+        with self._lock:
+            self.generation += 1
+            for shelf in self._shelves:
+                shelf.start_over()
+
+    def next_number(self) -> int:
+        """The number of the next commit, of a store that only one process changes."""
+        return self._seen.number + 1
+
     def recall(self, shelf: Shelf, query: Hashable, generation: int) -> Any:
         """The result of a query in a view of this generation; None: unknown."""
         kept = shelf.get(query)
-        if kept is None:
+        if kept is None and shelf.may_know(query):
             with self._lock:
                 kept = shelf.ask_again(query)
         return None if kept is None or generation != self.generation else kept.answer
@@ -189,7 +205,7 @@ class QueryCache:
     ) -> None:
         """Caches ``answer``, of ``size`` bytes, which depends on ``entries``."""
         with self._lock:
-            if generation == self.generation:
+            if generation == self.generation and not self._commits.changes(entries, self._seen[0]):
                 weight = len(entries) + size // OBJECT_BYTES
                 shelf.keep(query, Kept(answer, entries, weight))
 
@@ -236,7 +252,7 @@ class CachedView(SqlView):
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
-                self._keep(query, found, (found,))
+                self._keep_one(query, found)
         return found
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
@@ -245,7 +261,7 @@ class CachedView(SqlView):
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._keep(query, found, (found,))
+                self._keep_one(query, found)
         return found
 
     def having(
@@ -262,6 +278,11 @@ class CachedView(SqlView):
                 self._keep(query, found, found, query)
         return iter(found)
 
+    def _keep_one(self, query: Entry, found: DirectoryObject) -> None:
+        if _is_small(found):
+            cache = self.cache
+            cache.keep(cache.objects, query, found, (entry_of(found),), self.generation)
+
     def _keep(
         self, query: Entry, answer: object, objects: Sequence[DirectoryObject], *keys: Entry
     ) -> None:
@@ -269,3 +290,32 @@ class CachedView(SqlView):
             entries = [entry_of(obj) for obj in objects]
             cache = self.cache
             cache.keep(cache.objects, query, answer, [*entries, *keys], self.generation)
+
+
+class KeepingView(CachedView):
+    """A ``SqlView`` that shows one moment of a database and keeps what it finds for others.
+
+    It takes nothing from memory, which may be a commit ahead or behind.
+    """
+
+    def _recall(self, query: Entry) -> Any:
+        return None
+
+
+class _NoDatabase:
+    """The connection of a view that has none."""
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        raise StoreUnavailable("this is not in memory")
+
+    def change(self, sql: str, parameters: Sequence[object]) -> int:
+        raise StoreUnavailable("nothing can be changed in memory")
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        raise StoreUnavailable("nothing can be changed in memory")
+
+    def report_damage(self, error: DamagedStore) -> None:
+        """Nothing is read, so nothing is damaged."""
+
+
+NO_DATABASE = _NoDatabase()

@@ -8,7 +8,7 @@ known if this store made it: other processes count too, but tell nobody what the
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,6 +96,13 @@ class CommitLog:
         told = [one for one in found if one is not None and not one.everything]
         return told if len(told) == len(found) else None
 
+    def changes(self, entries: Collection[tuple[Any, ...]], known: int) -> bool:
+        """Returns whether the commit behind ``known``, if on its way, changes one of these."""
+        changed = self.changed.get(known + 1)
+        if changed is None:
+            return False
+        return changed.everything or not changed.entries.isdisjoint(entries)
+
 
 class NextCommit:
     """A commit that is being prepared."""
@@ -106,6 +113,12 @@ class NextCommit:
         self._log = log
         self.changed = CommitChanges()
         self.number = 0
+
+    def take(self, number: int) -> None:
+        """Takes the number, if something has changed that readers may have kept."""
+        if self.changed.everything or self.changed.entries:
+            self.number = number
+            self._log.changed[number] = self.changed
 
     def count(self, connection: DatabaseConnection) -> None:
         """Takes a number. The last statement before the commit, which readers see at once."""

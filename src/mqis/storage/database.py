@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from threading import Lock
 from types import TracebackType
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import Transaction, View
+from mqis.storage.cache import NO_DATABASE, CachedView, QueryCache, Shelf
 from mqis.storage.commits import CommitLog, NextCommit
 from mqis.storage.condition import StoreCondition
 from mqis.storage.database_session import DatabaseConnection, DatabaseSession
 from mqis.storage.rowfaults import database_faults
 from mqis.storage.schema import VERSION, migrate
 from mqis.storage.sql_store import SqlTransaction, SqlView
+from mqis.storage.watching import NotedView
 
 
 class DatabaseStore(ABC):
@@ -25,6 +27,8 @@ class DatabaseStore(ABC):
     BEGIN_READ: ClassVar[str]
     BEGIN_WRITE: ClassVar[str]
     BLOB: ClassVar[str]
+    #: True if a read may take as long as a network takes, so that an event loop should not wait.
+    is_remote: ClassVar[bool] = False
 
     def __init__(self, *, create: bool = True, read_only: bool = False) -> None:
         """``create`` makes a missing store; ``read_only`` neither makes nor upgrades one."""
@@ -32,6 +36,7 @@ class DatabaseStore(ABC):
         self._write_lock = Lock()
         self.condition = StoreCondition()
         self._commits = CommitLog()
+        self._cache = QueryCache(self._commits)
         admit_reader, admit_writer = self.condition.admit_reader, self.condition.admit_writer
         self._readers = Pool(self._watched(self._connect), self.BEGIN_READ, admit_reader)
         self._writers = Pool(self._watched(self._connect_writer), self.BEGIN_WRITE, admit_writer)
@@ -75,17 +80,19 @@ class DatabaseStore(ABC):
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[DatabaseSession, NextCommit]]:
-        with (
-            self._write_lock,
-            self._commits.next() as commit,
-            self._writers.transaction() as session,
-        ):
-            yield session, commit
-            self._count(session, commit)
+        with self._write_lock:
+            with self._commits.next() as commit, self._writers.transaction() as session:
+                yield session, commit
+                self._count(session, commit)
+            self._committed(commit)
 
     @abstractmethod
     def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
-        """Counts the commit, if readers have caches that need to know what it changes."""
+        """Counts the commit: readers have caches that need to know what it changes."""
+
+    @abstractmethod
+    def _committed(self, commit: NextCommit) -> None:
+        """Called after a commit, before the next one can begin."""
 
     @contextmanager
     def read_afresh(self) -> Iterator[View]:
@@ -103,6 +110,39 @@ class DatabaseStore(ABC):
         with self._writing() as (session, commit):
             commit.changed.all()
             yield session
+
+    # --- the memory of readers --------------------------------------------------------------------
+
+    def cache_at_most(self, objects: int) -> None:
+        """Sets the number of objects that the cache holds."""
+        self._cache = QueryCache(self._commits, objects)
+
+    @abstractmethod
+    def moment(self, view: View | None = None) -> int:
+        """The generation of a view, or of the last commit; -1: nothing is remembered now."""
+
+    def remembered(self) -> AbstractContextManager[View]:
+        """A view of what is in memory, which raises ``StoreUnavailable`` for everything else."""
+        self.condition.admit_reader()
+        return nullcontext(CachedView(NO_DATABASE, self._cache, self.moment()))
+
+    def recall(
+        self, question: Hashable, moment: int | None = None, *, stranger: bool = False
+    ) -> Any:
+        """The answer that a ``NotedView`` has remembered, if it is right then; else None."""
+        self.condition.admit_reader()
+        moment = self.moment() if moment is None else moment
+        return self._cache.recall(self._shelf(stranger), question, moment)
+
+    def watch(self, view: View, *, stranger: bool = False) -> NotedView:
+        """A view of the same moment whose answers can be remembered."""
+        assert isinstance(view, CachedView)
+        return NotedView(view, self._shelf(stranger))
+
+    def _shelf(self, stranger: bool) -> Shelf:
+        return self._cache.strangers if stranger else self._cache.users
+
+    # --- faults -----------------------------------------------------------------------------------
 
     def check(self) -> list[str]:
         """Runs the database's check, then compares rows with bodies, then checks the contents."""
@@ -244,6 +284,17 @@ class Pool:
             session.close()
             raise
         return session
+
+    @contextmanager
+    def idle_session(self) -> Iterator[DatabaseSession | None]:
+        """Lends an idle session without a transaction; None if there is none, or it may be dead."""
+        self._admit()
+        session = self._take()
+        try:
+            yield session
+        finally:
+            if session is not None:
+                self.keep(session)
 
     def _take(self) -> DatabaseSession | None:
         with self._lock:

@@ -11,12 +11,16 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from math import ceil
 from secrets import token_hex
 from threading import Event, Thread
+from typing import Any, TypeVar
 
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import StorageError, StoreUnavailable
+from mqis.protocol.ports import View
+from mqis.storage.cache import CachedView, KeepingView, SeenCommit
 from mqis.storage.commits import NextCommit
 from mqis.storage.condition import UNREACHABLE, StoreCondition
 from mqis.storage.database import DatabaseStore
@@ -30,6 +34,8 @@ from mqis.storage.postgres_session import (
     place_of,
 )
 from mqis.texts import counted, duration
+
+T = TypeVar("T")
 
 #: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973
@@ -53,6 +59,8 @@ _CLAIM_SETTINGS = (
     "SET tcp_keepalives_interval TO 10",
     "SET tcp_keepalives_count TO 3",
 )
+#: The time for which a claim is believed, which is looked for more often.
+ALONE_S = 2.0
 #: The longest that a server's statement may take outside an event loop.
 LONG_S = 60.0
 
@@ -79,7 +87,9 @@ class PostgresStore(DatabaseStore):
     """A ``ports.Store`` on a server. A broken connection is replaced at the next use.
 
     With ``claim`` no other store can be opened with a claim on the same schema. The claim is an
-    advisory lock of the writing session, so a server that lost it cannot write either. With
+    advisory lock of the writing session, so a server that lost it cannot write either. So nobody
+    else changes what is remembered of reads; as soon as the claim is lost, or nobody knows, nothing
+    is told from memory. A server never writes without a claim. With
     ``timeout_s`` no caller waits longer for a server that does not answer, and one that blocks an
     event loop waits half as long; see ``StoreCondition``.
     """
@@ -92,6 +102,7 @@ class PostgresStore(DatabaseStore):
         "WHERE nspname = current_schema()"
     )
     BLOB = "BYTEA"
+    is_remote = True
 
     def __init__(
         self,
@@ -110,6 +121,8 @@ class PostgresStore(DatabaseStore):
         #: The session name by which other servers see this claim; PostgreSQL allows 63 bytes.
         self._name = f"mqis {token_hex(4)}, process {os.getpid()} at {socket.gethostname()}"[:63]
         self._watch: PostgresWatch | None = None
+        #: Until then no other process can have the claim, by this process's clock.
+        self._alone_until = 0.0
         super().__init__(create=create, read_only=read_only)
         if timeout_s is not None:
             self._reopen_sessions()
@@ -122,8 +135,56 @@ class PostgresStore(DatabaseStore):
             self._watch.close()
         super().close()
 
+    # --- the memory of readers --------------------------------------------------------------------
+
+    def read(self) -> AbstractContextManager[View]:
+        return self._readers.lend(self._keeping_view)
+
+    def _keeping_view(self, session: DatabaseSession) -> KeepingView:
+        """The view of a transaction, whose moment is that of its first statement."""
+        return KeepingView(session, self._cache, self.moment())
+
+    def ask(self, question: Callable[[View], T]) -> T:
+        """The result of a function over a view.
+
+        Most functions read one object. So the first statement is sent without a transaction, which
+        would cost two more ways to the server. If there is a second one, or the session is dead,
+        the function is called again, over a transaction.
+        """
+        with self._readers.idle_session() as session:
+            if session is not None:
+                once = _FirstStatement(session)
+                try:
+                    return question(KeepingView(once, self._cache, self.moment()))
+                except StorageError:
+                    if session.usable and not once.is_over:
+                        raise
+        with self.read() as view:
+            return question(view)
+
+    def moment(self, view: View | None = None) -> int:
+        """The generation of a view, or of the last commit while nobody else can make one."""
+        if isinstance(view, CachedView):
+            return view.generation
+        return self._cache.generation if time.monotonic() < self._alone_until else -1
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[DatabaseSession, NextCommit]]:
+        commit: NextCommit | None = None
+        try:
+            with super()._writing() as (session, commit):
+                yield session, commit
+        except BaseException:
+            if commit is not None and commit.number:  # it may have been made all the same
+                self._cache.start_over()
+            raise
+
     def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
-        """Its readers have no cache."""
+        commit.take(self._cache.next_number())
+
+    def _committed(self, commit: NextCommit) -> None:
+        if commit.number:
+            self._cache.enter(SeenCommit(commit.number, self._commits.writer))
 
     # --- sessions ---------------------------------------------------------------------------------
 
@@ -151,6 +212,7 @@ class PostgresStore(DatabaseStore):
         except BaseException:
             session.close()
             raise
+        self._cache.start_over()  # another one may have had the claim meanwhile
         return session
 
     def _claim(self, session: DatabaseSession) -> None:
@@ -197,9 +259,14 @@ class PostgresStore(DatabaseStore):
 
     def _still_claimed(self, session: DatabaseSession) -> bool:
         """Returns whether this store still has its claim; ``StorageError`` if another has it."""
+        looked = time.monotonic()
         holders = [row[0] for row in session.run(_CLAIMANT)]
-        if not self._claims or self._name in holders:
+        if not self._claims:
             return True
+        if self._name in holders:
+            self._alone_until = looked + ALONE_S
+            return True
+        self._alone_until = 0.0
         if holders:
             raise self._claimed_elsewhere(session)
         return False
@@ -238,6 +305,25 @@ class PostgresStore(DatabaseStore):
         session.run("CREATE TABLE IF NOT EXISTS mqis_schema (version INTEGER NOT NULL)")
         session.run("DELETE FROM mqis_schema")
         session.run("INSERT INTO mqis_schema (version) VALUES (?)", (version,))
+
+
+class _FirstStatement:
+    """A connection for one statement, which sees a moment of its own."""
+
+    def __init__(self, session: DatabaseSession) -> None:
+        self._session = session
+        self._is_free = True
+        #: True if there was a second statement, which was not run.
+        self.is_over = False
+        self.change, self.run_many = session.change, session.run_many
+        self.report_damage = session.report_damage
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        if not self._is_free:
+            self.is_over = True
+            raise StoreUnavailable("a second statement needs a transaction")
+        self._is_free = False
+        return self._session.run(sql, parameters)
 
 
 def _blocks_event_loop() -> bool:

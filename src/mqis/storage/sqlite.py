@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from threading import Lock
@@ -18,11 +18,10 @@ from typing import Any, cast
 from mqis.files import system_reason
 from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import View
-from mqis.storage.cache import CachedView, QueryCache, SeenCommit, Shelf
+from mqis.storage.cache import CachedView, SeenCommit
 from mqis.storage.commits import NextCommit, last_commit
 from mqis.storage.database import DatabaseStore
 from mqis.storage.database_session import BUSY_TIMEOUT_S, DatabaseSession
-from mqis.storage.watching import NotedView
 
 #: "mqis" in the file's header (PRAGMA application_id), which identifies a store.
 APPLICATION_ID = 0x6D716973
@@ -171,13 +170,8 @@ class SqliteStore(DatabaseStore):
         self._generation = -1
         super().__init__(create=create, read_only=read_only)
         self._create = False  # a file that vanishes later is an error; do not create a new store
-        self._cache = QueryCache(self._commits)
         #: The file that is open; another one may get its name.
         self._file = _file_at(self.path)
-
-    def cache_at_most(self, objects: int) -> None:
-        """Sets the number of objects that the cache holds."""
-        self._cache = QueryCache(self._commits, objects)
 
     def read(self) -> AbstractContextManager[View]:
         return self._readers.lend(self._cached_view)
@@ -196,17 +190,6 @@ class SqliteStore(DatabaseStore):
                 self._generation = self._look_out()
             return self._generation
 
-    def recall(
-        self, question: Hashable, moment: int | None = None, *, stranger: bool = False
-    ) -> Any:
-        """The answer that a ``NotedView`` has remembered, if it is right then; else None."""
-        self.condition.admit_reader()
-        moment = self.moment() if moment is None else moment
-        return self._cache.recall(self._shelf(stranger), question, moment)
-
-    def _shelf(self, stranger: bool) -> Shelf:
-        return self._cache.strangers if stranger else self._cache.users
-
     def _look_out(self) -> int:
         if self._readers.closed:
             raise StorageError("the store is closed")
@@ -214,11 +197,6 @@ class SqliteStore(DatabaseStore):
             self._lookout = cast(_SqliteSession, self._watched(self._connect)())
         with self._lookout.transaction(self.BEGIN_READ):
             return self._cache.enter(self._lookout.look())
-
-    def watch(self, view: View, *, stranger: bool = False) -> NotedView:
-        """A view of the same moment whose answers can be remembered."""
-        assert isinstance(view, CachedView)
-        return NotedView(view, self._shelf(stranger))
 
     def close(self) -> None:
         """Closes every connection; the file then has all commits, even if another process reads."""
@@ -238,6 +216,9 @@ class SqliteStore(DatabaseStore):
             self._look_for_file()
             self.condition.admit_writer()
             commit.count(session)
+
+    def _committed(self, commit: NextCommit) -> None:
+        """Readers look for commits themselves, since other processes make some, too."""
 
     def trouble(self) -> str | None:
         self._look_for_file()

@@ -114,6 +114,12 @@ def decode_properties(data: bytes) -> dict[int, PropVariant]:
     return properties
 
 
+@lru_cache(maxsize=1024)
+def _places_of(wanted: tuple[int, ...], ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The places of some properties among those of an object; -1 of those that it has not."""
+    return tuple(ids.index(propid) if propid in ids else -1 for propid in wanted)
+
+
 class PropertyBag(Mapping[int, PropVariant]):
     """A mapping of the properties in ``data``, which decodes each one on first access.
 
@@ -121,7 +127,7 @@ class PropertyBag(Mapping[int, PropVariant]):
     damaged value raises ``WireError`` on access.
     """
 
-    __slots__ = ("_decoded", "_ids", "_table", "data", "shown", "values_at")
+    __slots__ = ("_decoded", "_ids", "_starts", "_types", "data", "shown", "values_at")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -131,20 +137,36 @@ class PropertyBag(Mapping[int, PropVariant]):
         self.values_at = _COUNT.size + count * _ENTRY.size
         if self.values_at > len(data):
             raise WireError(f"a table of {count} properties does not fit in {len(data)} bytes", 0)
-        self._table: tuple[int, ...] = _table_of(count).unpack_from(data, _COUNT.size)
+        table: tuple[int, ...] = _table_of(count).unpack_from(data, _COUNT.size)
         # Objects have a dozen or two: searching them is faster than building a dict.
-        self._ids = self._table[::3]
+        self._ids = table[::3]
         if len(set(self._ids)) != count:
             raise WireError("the table contains a property twice", _COUNT.size)
+        self._types = table[1::3]
+        #: Where values begin behind the table, and where the last one ends.
+        self._starts = (*table[2::3], len(data) - self.values_at)
         self._decoded: dict[int, PropVariant] = {}
         #: A list of properties that was read, and what it shows on the wire.
         self.shown: tuple[object, bytes] | None = None
 
+    @classmethod
+    def of(cls, properties: Properties) -> PropertyBag:
+        """The same properties, encoded: whoever stores, sums up or sends them copies the bytes."""
+        if isinstance(properties, PropertyBag):
+            return properties
+        bag = cls(encode_properties(properties))
+        bag._decoded.update(properties)
+        return bag
+
+    @property
+    def values_size(self) -> int:
+        """The bytes of all encoded values."""
+        return int(self._starts[-1])
+
     def entries(self) -> list[tuple[int, int, int]]:
         """The identifier, the variant type and the value's offset of each property."""
-        start = self.values_at
-        starts = (start + offset for offset in self._table[2::3])
-        return list(zip(self._ids, self._table[1::3], starts, strict=True))
+        starts = (self.values_at + offset for offset in self._starts[:-1])
+        return list(zip(self._ids, self._types, starts, strict=True))
 
     def __getitem__(self, propid: int) -> PropVariant:
         found: PropVariant | None = self.get(propid)
@@ -157,24 +179,21 @@ class PropertyBag(Mapping[int, PropVariant]):
         if found is not None:
             return found
         try:
-            at = 3 * self._ids.index(propid)
+            at = self._ids.index(propid)
         except ValueError:
             return default
-        offset = self.values_at + self._table[at + 2]
+        offset = self.values_at + self._starts[at]
         if offset > len(self.data):
             raise WireError(f"the value of property {propid} is behind the end", offset)
-        found = self._decoded[propid] = _decode(Reader(self.data, offset), self._table[at + 1])
+        found = self._decoded[propid] = _decode(Reader(self.data, offset), self._types[at])
         return found
 
     def packed_values(self) -> PackedValues:
         """The encoded values of all properties, each checked for being one whole value."""
-        table, start = self._table, self.values_at
-        offsets = table[2::3]
+        base, starts = self.values_at, self._starts
         found: PackedValues = {}
-        for propid, vt, offset, end in zip(
-            self._ids, table[1::3], offsets, (*offsets, len(self.data) - start)[1:], strict=True
-        ):
-            value = self.data[start + offset : start + end]
+        for propid, vt, start, end in zip(self._ids, self._types, starts, starts[1:], strict=False):
+            value = self.data[base + start : base + end]
             check_packed(vt, value)
             found[propid] = vt, value
         return found
@@ -187,12 +206,19 @@ class PropertyBag(Mapping[int, PropVariant]):
     def typed(self, propid: int) -> tuple[int, bytes] | None:
         """The variant type and the encoded value, not decoded."""
         try:
-            at = 3 * self._ids.index(propid)
+            at = self._ids.index(propid)
         except ValueError:
             return None
-        table, start = self._table, self.values_at
-        end = start + table[at + 5] if at + 5 < len(table) else None
-        return table[at + 1], self.data[start + table[at + 2] : end]
+        base, starts = self.values_at, self._starts
+        return self._types[at], self.data[base + starts[at] : base + starts[at + 1]]
+
+    def select(self, wanted: tuple[int, ...]) -> list[tuple[int, bytes] | None]:
+        """``typed`` of several properties, which is faster than one by one."""
+        types, starts, data, base = self._types, self._starts, self.data, self.values_at
+        return [
+            None if at < 0 else (types[at], data[base + starts[at] : base + starts[at + 1]])
+            for at in _places_of(wanted, self._ids)
+        ]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)

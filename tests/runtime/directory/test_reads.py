@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.directory import read_methods
+from mqis.runtime.directory import shortcuts, walks
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.reads import ShapePlan
 from mqis.storage.sqlite import SqliteStore
@@ -17,8 +19,15 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.query_stubs import (
+    ColumnSet,
+    PropertyRestriction,
+    RestrictionSet,
+    SortColumn,
+    SortSet,
+)
 from mqis.wire.ndr import Syntax
-from mqis.wire.propvariant import VarType
+from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation, SyntaxId
 from tests.protocol.directory.world import INHABITANTS, ORDERS, QUEUE, World
 from tests.runtime.directory.serving import ALICE, OK, Caller, scenario, serving
@@ -27,6 +36,8 @@ PATH = "C14\\orders"
 SYNTAXES: dict[Syntax, SyntaxId] = {Syntax.NDR20: NDR20, Syntax.NDR64: NDR64}
 #: Properties of a queue in several orders, so that the last one has any padding.
 LISTS = [(101, 103, 108), (108, 104), (103, 101, 104, 106, 107, 109, 110, 111), (101,), (108, 108)]
+#: Relation PREQ.
+EQUAL = 4
 Answers = list[bytes]
 
 
@@ -128,3 +139,70 @@ async def test_refusals_are_those_of_the_handler(  # noqa: PLR0917
         == [int(result).to_bytes(4, "little")] * 3
     )
     assert result != OK
+
+
+Asked = tuple[RestrictionSet | None, ColumnSet, SortSet | None]
+
+
+def where(propid: PropId, vt: VarType, value: Value, *columns: int) -> Asked:
+    equal = PropertyRestriction(EQUAL, propid, PropVariant(vt, value))
+    return RestrictionSet((equal,)), ColumnSet(columns), None
+
+
+_BY_PATH = SortSet((SortColumn(PropId.Q_PATHNAME, 1),))
+_LABEL = PropertyRestriction(EQUAL, PropId.Q_LABEL, PropVariant(VarType.LPWSTR, "Orders"))
+LOOKUPS: list[Asked] = [
+    (None, ColumnSet((101, 108)), None),
+    (None, ColumnSet((101, 103)), _BY_PATH),
+    where(PropId.Q_LABEL, VarType.LPWSTR, "Orders", 101, 103),
+    where(PropId.Q_PATHNAME, VarType.LPWSTR, "c14\\ORDERS", 101, 108, 101),
+    where(PropId.Q_PATHNAME, VarType.LPWSTR, "C14\\nothing there", 101, 108),
+    where(PropId.Q_LABEL, VarType.LPWSTR, "", 101),
+    where(PropId.Q_INSTANCE, VarType.CLSID, ORDERS, 103, 108),
+    where(PropId.Q_INSTANCE, VarType.CLSID, Guid.NULL, 103),
+    where(PropId.Q_PRIV_LEVEL, VarType.UI4, 0, 103),
+    (RestrictionSet((_LABEL, _LABEL)), ColumnSet((103,)), _BY_PATH),
+]
+REFUSED: list[Asked] = [
+    where(PropId.Q_INSTANCE, VarType.LPWSTR, "Orders", 103),
+    where(PropId.QM_MACHINE_ID, VarType.CLSID, ORDERS, 103),
+    where(PropId.Q_LABEL, VarType.LPWSTR, "Orders", 9_999),
+    where(PropId.Q_LABEL, VarType.LPWSTR, "Orders"),
+]
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@pytest.mark.parametrize("context", [None, "of a client"])
+@scenario
+async def test_lookups_by_shape_are_those_of_the_handler(
+    tmp_path: Path, syntax: Syntax, context: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context, which clients leave out, moves the constant: its handler answers."""
+
+    async def ask(caller: Caller) -> bytes:
+        told = []
+        for restriction, columns, sort in LOOKUPS + REFUSED:
+            begin: Any = dscomm.LookupBegin(context, restriction, columns, sort, caller.auth)
+            begun = await caller.call(dscomm.LOOKUP_BEGIN, begin)
+            told.append(repr(begun.result))
+            if begun.result == OK:
+                following = dscomm.LookupNext(begun.handle, 100, caller.auth, 0)
+                got = await caller.call(dscomm.LOOKUP_NEXT, following)
+                told.append(repr(got))
+        return "|".join(told).encode()
+
+    monkeypatch.setattr(walks, "SLICE_S", 60.0)  # a busy machine does not change who answers
+    handled: list[object] = []
+    plan_lookup = read_methods.plan_lookup
+
+    def count(*given: Any) -> Any:
+        handled.append(given)
+        return plan_lookup(*given)
+
+    monkeypatch.setattr(read_methods, "plan_lookup", count)
+    planned = await answers(tmp_path / "a.db", syntax, ask)
+    assert planned == [planned[0]] * 3
+    if context is None:  # those of one constant; the second answer to others is remembered
+        assert len(handled) == 3 * len(REFUSED) + 2
+    monkeypatch.setattr(shortcuts, "plan_lookup_of", lambda *_given: None)
+    assert await answers(tmp_path / "b.db", syntax, ask) == planned

@@ -11,6 +11,7 @@ import pytest
 from mqis.client.authentication import Callbacks
 from mqis.protocol.budget import Quota
 from mqis.protocol.directory import read_methods
+from mqis.protocol.directory.lookup_walk import LookupState
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.shortcuts import MAX_REQUEST, DirectoryShortcuts
 from mqis.storage.row_conversion import remember
@@ -54,11 +55,13 @@ def known(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         answer = recall(context, question, stranger=stranger)
         if isinstance(answer, bytes):
             found.append("get_props")
+        if isinstance(answer, LookupState):
+            found.append("lookup_begin")
         return answer
 
     monkeypatch.setattr(DirectoryContext, "recall", recalled)
     remember(1_000)  # no object that an earlier test has read
-    for name in ("lookup_begin", "lookup_next", "lookup_end"):
+    for name in READ_ANEW:
         shortcut = getattr(DirectoryShortcuts, name)
 
         def watched(*given: object, name: str = name, shortcut: object = shortcut) -> object:

@@ -45,7 +45,7 @@ def in_use(store: SqliteStore) -> bool:
 
 @scenario
 async def test_one_view_in_a_turn_and_another_in_the_next(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     with views.view() as first, views.view() as second:
         assert first is second
     with views.view() as third:
@@ -57,7 +57,7 @@ async def test_one_view_in_a_turn_and_another_in_the_next(store: SqliteStore) ->
 
 @scenario
 async def test_the_connection_goes_back_when_the_loop_turns(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     assert count(views) == 0
     assert in_use(store)
     await asyncio.sleep(0)
@@ -67,7 +67,7 @@ async def test_the_connection_goes_back_when_the_loop_turns(store: SqliteStore) 
 @scenario
 async def test_who_was_told_of_a_change_sees_it(store: SqliteStore) -> None:
     """Also beside calls that keep the loop busy with views of their own."""
-    views, writer = SharedViews(store), GroupCommitWriter(store)
+    views, writer = SharedViews(store.read), GroupCommitWriter(store)
     busy = True
 
     async def others() -> None:
@@ -93,7 +93,7 @@ async def test_who_was_told_of_a_change_sees_it(store: SqliteStore) -> None:
 
 @scenario
 async def test_a_view_held_longer_keeps_its_picture_to_itself(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     with views.view() as held:
         assert held.count(QUEUE) == 0
         create(store, 1)
@@ -106,7 +106,7 @@ async def test_a_view_held_longer_keeps_its_picture_to_itself(store: SqliteStore
 
 
 def test_without_a_loop_every_view_is_new(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     assert count(views) == 0
     create(store, 1)
     assert count(views) == 1
@@ -117,7 +117,7 @@ def test_without_a_loop_every_view_is_new(store: SqliteStore) -> None:
 @scenario
 async def test_threads_have_views_of_their_own(store: SqliteStore, with_loop: bool) -> None:
     """A connection is no place for two at a time."""
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     seen: list[View] = []
 
     def look() -> None:
@@ -138,7 +138,7 @@ async def test_threads_have_views_of_their_own(store: SqliteStore, with_loop: bo
 
 @scenario
 async def test_after_a_failure_the_next_call_has_a_view_of_its_own(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     seen: list[View] = []
 
     def fail() -> None:
@@ -155,7 +155,7 @@ async def test_after_a_failure_the_next_call_has_a_view_of_its_own(store: Sqlite
 
 @scenario
 async def test_other_errors_are_the_calls_own(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     seen: list[View] = []
 
     def refuse() -> None:
@@ -175,7 +175,7 @@ async def test_other_errors_are_the_calls_own(store: SqliteStore) -> None:
 @pytest.mark.req("SEC-16-02")
 @scenario
 async def test_one_moment_in_a_turn_and_the_newest_in_the_next(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     first = views.moment(store)
     create(store, 1)
     assert views.moment(store) == first
@@ -185,7 +185,7 @@ async def test_one_moment_in_a_turn_and_the_newest_in_the_next(store: SqliteStor
 
 @scenario
 async def test_a_moment_is_not_ahead_of_the_view_of_its_turn(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     with views.view() as view:
         create(store, 1)
         assert views.moment(store) == store.moment(view)
@@ -196,7 +196,7 @@ async def test_a_moment_is_not_ahead_of_the_view_of_its_turn(store: SqliteStore)
 @scenario
 async def test_who_was_told_of_a_change_has_a_moment_after_it(store: SqliteStore) -> None:
     """Also beside calls that keep the loop busy with moments of their own."""
-    views, writer = SharedViews(store), GroupCommitWriter(store)
+    views, writer = SharedViews(store.read), GroupCommitWriter(store)
     busy = True
 
     async def others() -> None:
@@ -217,7 +217,7 @@ async def test_who_was_told_of_a_change_has_a_moment_after_it(store: SqliteStore
 
 
 def test_without_a_loop_every_moment_is_the_newest(store: SqliteStore) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     first = views.moment(store)
     create(store, 1)
     assert views.moment(store) == store.moment() > first
@@ -226,7 +226,7 @@ def test_without_a_loop_every_moment_is_the_newest(store: SqliteStore) -> None:
 @pytest.mark.parametrize("with_loop", [False, True])
 @scenario
 async def test_threads_have_moments_of_their_own(store: SqliteStore, with_loop: bool) -> None:
-    views = SharedViews(store)
+    views = SharedViews(store.read)
     seen: list[int] = []
 
     def look() -> None:

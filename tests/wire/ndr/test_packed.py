@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
-from mqis.wire.ndr.packed import Packed, encode_packed_variants
+from mqis.wire.ndr.packed import Packed, encode_packed_rows
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.strategies.propvariant import values_of
 
@@ -35,7 +35,7 @@ def packed_of(values: Sequence[PropVariant]) -> list[Packed]:
 @given(st.lists(values_of(COPIED), min_size=1, max_size=12))
 def test_the_bytes_of_the_encoder(values: list[PropVariant]) -> None:
     for syntax in Syntax:
-        found = encode_packed_variants(packed_of(values), syntax)
+        found = encode_packed_rows([packed_of(values)], syntax)
         assert found is not None
         rest = encoded(values, syntax)
         assert rest.startswith(found)
@@ -46,7 +46,7 @@ def test_the_bytes_of_the_encoder(values: list[PropVariant]) -> None:
 
 @pytest.mark.parametrize("vt", sorted(DECODED))
 def test_types_that_are_decoded(vt: VarType) -> None:
-    assert encode_packed_variants([(vt, bytes(4))], Syntax.NDR20) is None
+    assert encode_packed_rows([[(vt, bytes(4))]], Syntax.NDR20) is None
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_types_that_are_decoded(vt: VarType) -> None:
 )
 def test_damaged_values_are_left_to_the_decoder(vt: int, packed: bytes) -> None:
     for syntax in Syntax:
-        assert encode_packed_variants([(vt, packed)], syntax) is None
+        assert encode_packed_rows([[(vt, packed)]], syntax) is None

@@ -47,7 +47,7 @@ from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propertybag import Properties
+from mqis.wire.propertybag import Properties, PropertyBag
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
@@ -270,8 +270,10 @@ class DirectoryEvents:
         if chosen_partition is not None:
             partition = chosen_partition
 
+        properties = PropertyBag.of(stored)
+
         def added(number: SequenceNumber) -> OwnChange:
-            new = DirectoryObject(object_type, identifier, partition, number, stored)
+            new = DirectoryObject(object_type, identifier, partition, number, properties)
             changed = tuple(stored)
             return OwnChange(ChangeKind.CREATE, new, changed=changed, by=self.by, creator=creator)
 

@@ -10,6 +10,7 @@ table of the types and sizes of its values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.read_mapping import packed_reader_of
@@ -37,6 +38,12 @@ def object_of(row: bytes) -> Guid:
     return Guid(row[:_ID_SIZE])
 
 
+@lru_cache(maxsize=1024)
+def row_format(columns: tuple[PropId, ...]) -> RowFormat:
+    """Programs ask for the same few lists of columns; to make a format takes as long as a row."""
+    return RowFormat(columns)
+
+
 class RowFormat:
     """Makes rows of objects, and values of rows, for one set of columns."""
 
@@ -51,11 +58,11 @@ class RowFormat:
 
     def packer(self, view: View) -> Callable[[DirectoryObject], bytes]:
         """From an object to its row; a column without a value is VT_NULL."""
-        reads = [packed_reader_of(propid) for propid in dict.fromkeys(self.columns)]
+        read = packed_reader_of(tuple(dict.fromkeys(map(int, self.columns))))
         encode = self._row.encode
 
         def pack(obj: DirectoryObject) -> bytes:
-            values = [read(obj, view) or _NULL for read in reads]
+            values = [value or _NULL for value in read(obj, view)]
             row = obj.id.raw + encode(values)
             if len(row) * len(self.columns) > MAX_ROW_BYTES:
                 self._check_size(values)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.lookup_query import Descending, Query
-from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat, object_of
+from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat, object_of, row_format
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -129,7 +129,7 @@ def walk_directory(
     No step takes longer than to look at one object and to sort ``RUN`` of them, however large the
     directory is. ``needed`` are the rights that ``admit`` asks for.
     """
-    state = LookupState(query.object_type, RowFormat(query.columns), needed=needed)
+    state = LookupState(query.object_type, row_format(query.columns), needed=needed)
     if query.sort:
         yield from _walk_sorted(view, query, admit, state)
         return state

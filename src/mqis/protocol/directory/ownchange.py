@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject
-from mqis.wire.propertybag import packed_value
+from mqis.wire.propertybag import PropertyBag, packed_value
 from mqis.wire.security.sid import Sid
 
 #: Numbers, names and frames of a change, beside its properties.
@@ -42,7 +42,10 @@ class OwnChange:
     @property
     def size(self) -> int:
         """About the bytes that the journal gets of it, and every message that tells of it."""
-        packed = (packed_value(self.obj.properties, propid) for propid in self.changed)
+        properties = self.obj.properties
+        if isinstance(properties, PropertyBag) and len(self.changed) == len(properties):
+            return OVERHEAD_BYTES + properties.values_size
+        packed = (packed_value(properties, propid) for propid in self.changed)
         return OVERHEAD_BYTES + sum(len(value) for value in packed if value is not None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import COMPUTED, DEFAULTS, ROWS, ids_where
@@ -85,27 +85,43 @@ def reader_of(propid: int) -> Read:
     return read_computed
 
 
-#: ``Read`` of the packed value.
-ReadPacked = Callable[[DirectoryObject, View], Packed | None]
+#: From an object to values of it as they are stored, None for each that it does not show.
+ReadPacked = Callable[[DirectoryObject, View], list[Packed | None]]
+_NOBODY = 0
 
 
-@cache
-def packed_reader_of(propid: int) -> ReadPacked:
-    """Returns the function that reads a property packed: stored bytes are copied, not decoded."""
-    read, default = reader_of(propid), default_of(propid)
-    otherwise = None if default is None else (int(default.vt), default.packed())
+@lru_cache(maxsize=1024)
+def packed_reader_of(ids: tuple[int, ...]) -> ReadPacked:
+    """Returns the function that reads properties packed: stored bytes are copied, not decoded."""
+    stored = tuple(_NOBODY if propid in COMPUTED else propid for propid in ids)
+    defaults = [None if propid in COMPUTED else _packed(default_of(propid)) for propid in ids]
+    computed = [(at, _packer_of(propid)) for at, propid in enumerate(ids) if propid in COMPUTED]
+    readers = [reader_of(propid) for propid in ids]
 
-    def pack_value(obj: DirectoryObject, view: View) -> Packed | None:
-        value = read(obj, view)
-        return None if value is None else (value.vt, value.packed())
+    def read(obj: DirectoryObject, view: View) -> list[Packed | None]:
+        bag = obj.properties
+        if not isinstance(bag, PropertyBag):
+            return [_packed(reader(obj, view)) for reader in readers]
+        found = bag.select(stored)
+        for at, pack in computed:
+            found[at] = pack(obj, view)
+        if None in found:
+            found = [value or default for value, default in zip(found, defaults, strict=True)]
+        return found
 
-    def copy_stored(obj: DirectoryObject, view: View) -> Packed | None:
-        stored = obj.properties
-        if isinstance(stored, PropertyBag):
-            return stored.typed(propid) or otherwise
-        return pack_value(obj, view)
+    return read
 
-    return pack_value if propid in COMPUTED else copy_stored
+
+def _packer_of(propid: int) -> Callable[[DirectoryObject, View], Packed | None]:
+    row, read = ROWS[propid], reader_of(propid)
+    if row.role is PropertyRole.IDENTIFIER:
+        number = int(row.vt)
+        return lambda obj, _view: (number, obj.id.raw)
+    return lambda obj, view: _packed(read(obj, view))
+
+
+def _packed(value: PropVariant | None) -> Packed | None:
+    return None if value is None else (int(value.vt), value.packed())
 
 
 def is_own(propid: int) -> bool:

@@ -21,6 +21,7 @@ from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, 
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_mapping import (
     Read,
+    ReadPacked,
     check_readable,
     is_own,
     packed_reader_of,
@@ -43,7 +44,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query_stubs import ColumnSet, RestrictionSet, SortSet
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
 from mqis.wire.ndr.packed import Packed
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant, Value, VarType
 
 #: Types whose permissions can be read (MQDS-3.1.4.11-04).
 SECURED = frozenset(SECURITY_PROPERTY)
@@ -98,10 +99,11 @@ class ReadPlan:
     access: tuple[Access, ...]
     #: True if an object alone determines what they show.
     is_own: bool
+    read_packed: ReadPacked
 
     def packed(self, obj: DirectoryObject, view: View) -> list[Packed] | None:
         """The values as they are stored; None if one is missing."""
-        found = [packed_reader_of(entry.id)(obj, view) for entry in self.properties]
+        found = self.read_packed(obj, view)
         return None if None in found else found  # type: ignore[return-value]
 
 
@@ -121,6 +123,7 @@ def _checked_list(object_type: ObjectType, ids: tuple[int, ...]) -> ReadPlan:
         tuple(map(reader_of, wanted)),
         _access_for(wanted),
         all(map(is_own, wanted)),
+        packed_reader_of(tuple(map(int, wanted))),
     )
 
 
@@ -178,14 +181,33 @@ def get_property_ex(
 # --- lookups ----------------------------------------------------------------------------------
 
 
-def begin_lookup(
-    view: View,
-    guard: Guard,
-    restriction: RestrictionSet | None,
-    columns: ColumnSet,
-    sort: SortSet | None,
-) -> Walk:
-    """S_DSLookupBegin (3.1.4.17). Objects that the caller may not read are not there."""
+@dataclass(frozen=True, slots=True, eq=False)
+class LookupPlan:
+    """A lookup, checked."""
+
+    query: Query
+    needed: tuple[Access, ...]
+
+    def walk(self, view: View, guard: Guard) -> Walk:
+        """S_DSLookupBegin (3.1.4.17). Objects that the caller may not read are not there."""
+        needed = self.needed
+        return walk_directory(view, self.query, lambda obj: _may(guard, obj, needed, view), needed)
+
+    def with_constant(self, value: Value) -> LookupPlan:
+        """The lookup whose only restriction compares with another value of the same type."""
+        query = self.query
+        [old] = query.restrictions
+        constant = PropVariant(old.constant.vt, value)
+        restrictions = (Restriction(old.relation, old.propid, constant),)
+        return LookupPlan(
+            Query(query.object_type, query.columns, restrictions, query.sort), self.needed
+        )
+
+
+def plan_lookup(
+    restriction: RestrictionSet | None, columns: ColumnSet, sort: SortSet | None
+) -> LookupPlan:
+    """Checks what a lookup asks for."""
     wire_restrictions = (restriction.restrictions or ()) if restriction is not None else ()
     restrictions = [
         Restriction(Relation.from_wire(r.rel), _known(r.prop), r.prval) for r in wire_restrictions
@@ -196,8 +218,7 @@ def begin_lookup(
     ]
     query = Query.make(columns.columns or (), restrictions, keys)
     propids = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
-    needed = _access_for(propids)
-    return walk_directory(view, query, lambda obj: _may(guard, obj, needed, view), needed)
+    return LookupPlan(query, _access_for(propids))
 
 
 def judge_again(view: View, guard: Guard, state: LookupState, size: int) -> int:

@@ -13,14 +13,14 @@ from enum import IntEnum
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.read_mapping import reader_of
+from mqis.protocol.directory.read_mapping import packed_reader_of, reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant, Value, VarType
 
 #: A restriction, a column set and a sort set have at most this many entries (2.2.12 to 2.2.15).
 MAX_ENTRIES = 128
@@ -70,6 +70,17 @@ _COMPARE: dict[Relation, Callable[[Any, Any], bool]] = {
 }
 
 
+#: Types of which equal values have equal bytes; text ignores case, a list may hold text.
+_COMPARED_PACKED = {
+    VarType.CLSID,
+    VarType.UI1,
+    VarType.UI2,
+    VarType.UI4,
+    VarType.I2,
+    VarType.I4,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Restriction:
     """property <relation> constant."""
@@ -92,6 +103,8 @@ class Restriction:
 
     def test(self, view: View) -> Callable[[DirectoryObject], bool]:
         """``matches`` for many objects, all of the property's type."""
+        if self.relation is Relation.EQ and self.constant.vt in _COMPARED_PACKED:
+            return self._test_packed(view)
         read, compare = reader_of(self.propid), _COMPARE[self.relation]
         constant = comparable(self.constant.value)
 
@@ -100,6 +113,12 @@ class Restriction:
             return shown is not None and compare(comparable(shown.value), constant)
 
         return is_met
+
+    def _test_packed(self, view: View) -> Callable[[DirectoryObject], bool]:
+        """The same for values that are equal if their bytes are: nothing is decoded."""
+        read = packed_reader_of((int(self.propid),))
+        wanted = [(int(self.constant.vt), self.constant.packed())]
+        return lambda obj: read(obj, view) == wanted
 
     def holds(self, shown: Value) -> bool:
         """Returns whether a value that the property shows meets the restriction."""

@@ -18,6 +18,7 @@ from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.rpc.server_endpoint import SECURITY_CONTEXT_BYTES
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.directory.readers import StoreReaders
 from mqis.runtime.directory.results import answered, attempted, no_handle, no_properties, refused
 from mqis.runtime.directory.shortcuts import DirectoryShortcuts, remember_lookup
 from mqis.runtime.rpc.incoming import IncomingCall
@@ -324,12 +325,42 @@ class DscommService(TypedService):
                 return in_slices()
         return dscomm.HandleGot(handles.open(call, done.value, charges), _OK)
 
-    def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
-        auth = self._directory.server_auth(call, request.auth)
-        state = self._directory.handles.find(call, request.handle, LookupState)
+    def lookup_next(
+        self, call: IncomingCall, request: dscomm.LookupNext
+    ) -> dscomm.LookupGot | Awaitable[dscomm.LookupGot]:
+        directory = self._directory
+        auth = directory.server_auth(call, request.auth)
+        state = directory.handles.find(call, request.handle, LookupState)
         size = request.size
-        if state.admitted_by != self._directory.standing(call):
-            size = self._judge_again(call, state, size)
+        if state.admitted_by == directory.standing(call):
+            return self._next_rows(call, request, auth, state, size)
+        guard = directory.guard(call)
+
+        def judge(view: View) -> int:
+            return read_methods.judge_again(view, guard, state, size)
+
+        if directory.readers is None:
+            with directory.view() as view:
+                return self._next_rows(call, request, auth, state, judge(view))
+        if directory.memory is None:  # to ask a domain controller for each takes too long
+            raise DirectoryError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                "the caller's rights have changed since the lookup began; begin it again",
+            )
+
+        async def judged(readers: StoreReaders) -> dscomm.LookupGot:
+            return self._next_rows(call, request, auth, state, await readers.ask(judge))
+
+        return judged(directory.readers)
+
+    def _next_rows(
+        self,
+        call: IncomingCall,
+        request: dscomm.LookupNext,
+        auth: ServerAuth,
+        state: LookupState,
+        size: int,
+    ) -> dscomm.LookupGot:
         rows = state.page(size)
         values = tuple(chain.from_iterable(rows))
         signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
@@ -337,17 +368,6 @@ class DscommService(TypedService):
             call.keep = partial(state.pages.keep, call.question, len(rows))
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
-
-    def _judge_again(self, call: IncomingCall, state: LookupState, size: int) -> int:
-        """Judges the next objects of a lookup by the rights of now; returns how far it has."""
-        directory = self._directory
-        if directory.readers is not None:  # to ask a domain controller for each takes too long
-            raise DirectoryError(
-                HResult.MQ_ERROR_ACCESS_DENIED,
-                "the caller's rights have changed since the lookup began; begin it again",
-            )
-        with directory.view() as view:
-            return read_methods.judge_again(view, directory.guard(call), state, size)
 
     def lookup_end(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.HandleGot:
         self._directory.handles.close(call, request.handle, LookupState)

@@ -1,9 +1,9 @@
-"""Reads of properties: from the bytes of a request to those of its answer, without decoding.
+"""Requests that differ in a name alone: read without being decoded, answered without encoding.
 
-Many callers read the same few lists of properties, each of its own objects. So a request is a
-shape, which says what is read, and a name. The shape is decoded and checked once and gives a plan.
-Values are copied from the object as it is stored, and what an object shows of the last list is kept
-with it. Rights are judged for each call.
+Many callers read the same few lists of properties, each of its own objects, or look up objects by
+one property. So a request is a shape, which says what is read, and a name or a constant. The shape
+is decoded and checked once and gives a plan. Values are copied from the object as it is stored, and
+what an object shows of the last list is kept with it. Rights are judged for each call.
 
 Whatever is unusual, and every refusal, is left to the handler, before anything has happened.
 """
@@ -17,7 +17,13 @@ from typing import NamedTuple
 from mqis.protocol.directory.guard import Guard
 from mqis.protocol.directory.locate import Target, object_type_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.read_methods import ReadPlan, find_readable, plan_read
+from mqis.protocol.directory.read_methods import (
+    LookupPlan,
+    ReadPlan,
+    find_readable,
+    plan_lookup,
+    plan_read,
+)
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.errors import WireError
@@ -25,15 +31,18 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.shortstubs import (
+    RequestedConstant,
     RequestedName,
     SplitRequest,
+    constantless,
     nameless,
     properties_answer,
+    split_constant,
     split_guid,
     split_path,
 )
 from mqis.wire.ndr import Syntax
-from mqis.wire.ndr.packed import encode_packed_variants
+from mqis.wire.ndr.packed import encode_packed_rows
 from mqis.wire.propertybag import PropertyBag
 
 #: Shapes of requests that are remembered, and the largest.
@@ -76,7 +85,7 @@ class ShapePlan:
 
     def _encoded(self, obj: DirectoryObject, bag: PropertyBag | None, view: View) -> bytes | None:
         packed = self.read.packed(obj, view)
-        values = None if packed is None else encode_packed_variants(packed, self.syntax)
+        values = None if packed is None else encode_packed_rows((packed,), self.syntax)
         if packed is None or values is None:
             return None
         answer = properties_answer(values, len(packed), self.signature_size, self.syntax)
@@ -112,3 +121,48 @@ def _plan_of(shape: RequestShape) -> ShapePlan | None:
     except (WireError, DirectoryError):
         return None
     return ShapePlan(object_type, read, request.signature_size, shape.syntax)
+
+
+class LookupShape(NamedTuple):
+    """What lookups by other constants have in common."""
+
+    syntax: Syntax
+    head: bytes
+    #: The type of the constant, if there is one at its place.
+    by: type[str] | type[Guid] | None
+    at: int
+    rest: bytes
+
+
+def plan_lookup_of(request: SplitRequest, syntax: Syntax) -> LookupPlan | None:
+    """The plan of S_DSLookupBegin; None: its handler answers."""
+    found = split_constant(request.before, syntax)
+    if found is None or len(request.before) > MAX_SHAPE:
+        return None
+    value = found.constant
+    by = None if value is None else type(value)
+    plan = _plan_of_lookup(LookupShape(syntax, found.head, by, found.at, found.rest))
+    return plan if plan is None or value is None else plan.with_constant(value)
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _plan_of_lookup(shape: LookupShape) -> LookupPlan | None:
+    """The plan of a shape, which is decoded with another constant; None if that is refused."""
+    constant = None if shape.by is None else Guid.NULL if shape.by is Guid else ""
+    found = RequestedConstant(shape.head, constant, shape.at, shape.rest)
+    stub = constantless(found, shape.syntax) + _NO_HANDLE
+    try:
+        request = dscomm.LOOKUP_BEGIN.request.decode(stub, shape.syntax)
+        plan = plan_lookup(request.restriction, request.columns, request.sort)
+    except (WireError, DirectoryError):
+        return None
+    return plan if shape.by is None or _is_constant(request, shape.by) else None
+
+
+def _is_constant(request: dscomm.LookupBegin, kind: type[str] | type[Guid]) -> bool:
+    """Returns whether what was put in became the constant of the only restriction."""
+    given = () if request.restriction is None else request.restriction.restrictions or ()
+    if request.context is not None or len(given) != 1:
+        return False
+    value = given[0].prval.value
+    return value == Guid.NULL if kind is Guid else isinstance(value, str) and not value.strip()

@@ -11,20 +11,21 @@ The auth handle is no part of a question, but it has to be valid each time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.authentication import has_name
 from mqis.protocol.directory.guard import Guard
-from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
+from mqis.protocol.directory.lookup_walk import LookupPages, LookupState, Walk
+from mqis.protocol.directory.read_methods import LookupPlan
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View, WatchedView
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.directory.handles import HandleTable
-from mqis.runtime.directory.reads import plan_read_of
+from mqis.runtime.directory.reads import plan_lookup_of, plan_read_of
+from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
@@ -41,7 +42,7 @@ from mqis.wire.mqds.shortstubs import (
     split_lookup_begin,
 )
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.ndr.packed import encode_packed_variants
+from mqis.wire.ndr.packed import encode_packed_rows
 
 V = TypeVar("V")
 
@@ -63,10 +64,13 @@ class Remembering(Protocol):
     def rights(self) -> int:
         """Another number if callers may see other things than before."""
 
-    def standing(self, call: IncomingCall) -> Hashable:
+    @property
+    def walks(self) -> LookupWalks: ...
+
+    def standing(self, call: IncomingCall, view: View | None = None) -> Hashable:
         """Equal as long as the rights of a caller are the same."""
 
-    def view(self) -> AbstractContextManager[View]: ...
+    def quick_view(self) -> AbstractContextManager[View]: ...
 
     def guard(self, call: IncomingCall) -> Guard: ...
 
@@ -98,7 +102,7 @@ class DirectoryShortcuts:
             return None
         plan, name = planned
         guard = self._directory.guard(call)
-        with self._directory.view() as view:
+        with self._directory.quick_view() as view:
             watched = self._directory.watched(call, view)
             answer = plan.answer(view if watched is None else watched, guard, name)
             if answer is not None and watched is not None:
@@ -111,7 +115,10 @@ class DirectoryShortcuts:
             return None
         found: LookupState | None = self._recall(call, request, syntax)
         if found is None:
-            return None
+            plan = plan_lookup_of(request, syntax)
+            handle = None if plan is None else begin_at_once(self._directory, call, plan)
+            call.tried_at_once = plan is not None
+            return None if handle is None else handle_opened(handle.uuid)
         handles = self._directory.handles
         try:
             charges = handles.lookup(call, found.size)
@@ -161,15 +168,15 @@ class DirectoryShortcuts:
             return None
         asked = (call.opnum, syntax, request.before, request.behind)
         question = (self._directory.rights, call.identity, asked)
+        number = hash(question)
+        if number not in self._asked:
+            if len(self._asked) >= MAX_ASKED:
+                self._asked.clear()
+            self._asked.add(number)
+            return None
         found = self._directory.recall(question, stranger=not has_name(call.identity))
         if found is None:
-            number = hash(question)
-            if number in self._asked:
-                call.question = question
-            else:
-                if len(self._asked) >= MAX_ASKED:
-                    self._asked.clear()
-                self._asked.add(number)
+            call.question = question
         return found
 
     def _is_unsigned(self, call: IncomingCall, auth: Guid) -> bool:
@@ -191,12 +198,43 @@ def _copied_page(
     if request.size > MAX_ENTRIES or request.signature_size > dscomm.MAX_SIGNATURE:
         return None
     rows = state.packed_page(request.size)
-    values = encode_packed_variants(chain.from_iterable(rows), syntax)
+    values = encode_packed_rows(rows, syntax)
     if not rows or values is None:
         return None
     count = len(rows) * len(state.columns)
     answer = rows_answer(values, count, request.size, request.signature_size, syntax)
     return len(rows), answer
+
+
+def begin_at_once(
+    directory: Remembering, call: IncomingCall, plan: LookupPlan
+) -> ContextHandle | None:
+    """The handle of a new lookup; None, and nothing is charged, if it takes longer."""
+    with directory.handles.lookup(call) as charges:
+        done = directory.walks.at_once(walk_of(directory, call, plan), charges.memory)
+        if done is None:
+            charges.end()
+            return None
+    return directory.handles.open(call, done.value, charges)
+
+
+def walk_of(directory: Remembering, call: IncomingCall, plan: LookupPlan) -> Callable[[View], Walk]:
+    """The walk of a lookup, which notes by which rights its rows were admitted.
+
+    The rows are remembered if the call has a question.
+    """
+    guard = directory.guard(call)
+
+    def begin(view: View) -> Walk:
+        watched = directory.watched(call, view)
+        standing = directory.standing(call, view)
+        state = yield from plan.walk(view if watched is None else watched, guard)
+        state.admitted_by = standing
+        if watched is not None:
+            remember_lookup(watched, call.question, state)
+        return state
+
+    return begin
 
 
 def remember_answer(view: WatchedView, question: Hashable, answer: bytes) -> None:

@@ -12,20 +12,21 @@ takes as long as all the rest of such a call.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import AnswerMemory, Store, View
+from mqis.protocol.ports import AnswerMemory, View
 
 
 class SharedViews:
     """Views of a store, shared by the calls of one turn of an event loop."""
 
-    __slots__ = ("_moment", "_now", "_store")
+    __slots__ = ("_moment", "_now", "_read")
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, read: Callable[[], AbstractContextManager[View]]) -> None:
+        self._read = read
         self._now: _Shared | None = None
         self._moment: tuple[asyncio.AbstractEventLoop, int] | None = None
 
@@ -34,12 +35,12 @@ class SharedViews:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return self._store.read()
+            return self._read()
         shared = self._now
         if shared is None or shared.failed:
-            shared = self._now = _Shared(loop, self._store.read())
+            shared = self._now = _Shared(loop, self._read())
             loop.call_soon(self._turn, shared)
-        return shared if shared.loop is loop else self._store.read()
+        return shared if shared.loop is loop else self._read()
 
     def moment(self, memory: AnswerMemory) -> int:
         """The moment whose answers all calls of this turn get: that of its view, if it has one."""

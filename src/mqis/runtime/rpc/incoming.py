@@ -28,6 +28,8 @@ class IncomingCall:
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
     #: What a shortcut did not know the answer to; None: no answer is to be remembered.
     question: Hashable = None
+    #: True if a shortcut has found that it takes longer than a turn of the event loop.
+    tried_at_once: bool = False
     #: Called with the stub of the answer, to remember it.
     keep: Callable[[bytes], None] | None = None
     _caller: Caller | None = None

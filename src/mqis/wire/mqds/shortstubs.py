@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import MAX_COUNT, Syntax
+from mqis.wire.propvariant import MAX_STRING_UNITS, VarType
 
 _HANDLE_SIZE = 20
 _NUMBER_SIZE = 4
@@ -22,6 +23,10 @@ _NEXT = Struct("<20sI20sI")
 #: The object type, and the counts of a string or the pointer to a GUID.
 _BY_PATH = {Syntax.NDR20: Struct("<4sIII"), Syntax.NDR64: Struct("<4s4xQQQ")}
 _ROWS_HEAD = {Syntax.NDR20: Struct("<IIII"), Syntax.NDR64: Struct("<I4xQQQ")}
+_COUNTS = {Syntax.NDR20: Struct("<III"), Syntax.NDR64: Struct("<QQQ")}
+#: Where the tag of the first restriction's constant is, and what the constant points to.
+_CONSTANT = {Syntax.NDR20: (32, 48), Syntax.NDR64: (48, 72)}
+_TEXT, _GUID = (vt.to_bytes(2, "little") for vt in (VarType.LPWSTR, VarType.CLSID))
 _BY_GUID = {Syntax.NDR20: Struct("<4sI"), Syntax.NDR64: Struct("<4s4xQ")}
 
 #: The answer of S_DSLookupEnd: the null handle and MQ_OK.
@@ -47,6 +52,19 @@ class RequestedName(NamedTuple):
     rest: bytes
 
 
+class RequestedConstant(NamedTuple):
+    """A lookup's request, divided into the constant of its only restriction and the rest.
+
+    One that has no constant of its own place is all ``head``.
+    """
+
+    head: bytes
+    constant: str | Guid | None = None
+    #: The place of the rest in a block of eight bytes.
+    at: int = 0
+    rest: bytes = b""
+
+
 class NextRequest(NamedTuple):
     """The request of S_DSLookupNext."""
 
@@ -63,17 +81,25 @@ def split_get_props(stub: bytes) -> SplitRequest | None:
 
 def split_path(before: bytes, syntax: Syntax) -> RequestedName | None:
     """S_DSGetProps: the path, a string that ends at its only zero character."""
-    form = _BY_PATH[syntax]
-    if len(before) < form.size:
+    found = _text_at(before, _BY_PATH[syntax].size - _COUNTS[syntax].size, syntax)
+    if found is None:
         return None
-    kind, maximum, first, count = form.unpack_from(before)
-    end = form.size + 2 * count
-    if first or not 1 <= count <= maximum <= MAX_COUNT or end > len(before):
+    text, end = found
+    return RequestedName(text, before[:4], end & 7, before[end:])
+
+
+def _text_at(data: bytes, at: int, syntax: Syntax) -> tuple[str, int] | None:
+    """A string behind its counts, which ends at its only zero character, and where it ends."""
+    counts = _COUNTS[syntax]
+    start = at + counts.size
+    if len(data) < start:
         return None
-    text = before[form.size : end].decode("utf-16-le", "surrogatepass")
-    if text.find("\0") != len(text) - 1:
+    maximum, first, count = counts.unpack_from(data, at)
+    end = start + 2 * count
+    if first or not 1 <= count <= maximum <= MAX_COUNT or end > len(data):
         return None
-    return RequestedName(text[:-1], kind, end & 7, before[end:])
+    text = data[start:end].decode("utf-16-le", "surrogatepass")
+    return (text[:-1], end) if text.find("\0") == len(text) - 1 else None
 
 
 def split_guid(before: bytes, syntax: Syntax) -> RequestedName | None:
@@ -94,8 +120,7 @@ def nameless(found: RequestedName, syntax: Syntax, *, by_path: bool) -> bytes:
         return _BY_GUID[syntax].pack(found.kind, 1) + Guid.NULL.raw + found.rest
     form = _BY_PATH[syntax]
     count = ((found.at - form.size - 2) % 8) // 2 + 1  # so that the rest is where it was
-    name = " ".encode("utf-16-le") * (count - 1) + bytes(2)
-    return form.pack(found.kind, count, 0, count) + name + found.rest
+    return form.pack(found.kind, count, 0, count) + _blank(count) + found.rest
 
 
 def properties_answer(values: bytes, count: int, signature_size: int, syntax: Syntax) -> bytes:
@@ -121,6 +146,38 @@ def unsigned_end(at: int, signature_size: int, syntax: Syntax) -> bytes:
 def split_lookup_begin(stub: bytes) -> SplitRequest | None:
     """S_DSLookupBegin: the auth handle is the last parameter."""
     return _split(stub, len(stub) - _HANDLE_SIZE)
+
+
+def split_constant(before: bytes, syntax: Syntax) -> RequestedConstant | None:
+    """S_DSLookupBegin: the constant, if it may be what a pointer of the first restriction names."""
+    tag, start = _CONSTANT[syntax]
+    vt, head = before[tag : tag + 2], before[:start]
+    if vt == _TEXT:
+        found = _text_at(before, start, syntax)
+        if found is None or found[1] - start > 2 * MAX_STRING_UNITS:
+            return None
+        text, end = found
+        return RequestedConstant(head, text, end & 7, before[end:])
+    if vt == _GUID and len(before) >= start + len(Guid.NULL.raw):
+        end = start + len(Guid.NULL.raw)
+        return RequestedConstant(head, Guid(before[start:end]), end & 7, before[end:])
+    return RequestedConstant(before)
+
+
+def constantless(found: RequestedConstant, syntax: Syntax) -> bytes:
+    """The bytes before the auth handle, with a constant of the same type that is none."""
+    if found.constant is None:
+        return found.head
+    if isinstance(found.constant, Guid):
+        return found.head + Guid.NULL.raw + found.rest
+    counts = _COUNTS[syntax]
+    start = len(found.head) + counts.size
+    count = ((found.at - start - 2) % 8) // 2 + 1  # so that the rest is where it was
+    return found.head + counts.pack(count, 0, count) + _blank(count) + found.rest
+
+
+def _blank(count: int) -> bytes:
+    return " ".encode("utf-16-le") * (count - 1) + bytes(2)
 
 
 def lookup_next_fields(stub: bytes) -> NextRequest | None:

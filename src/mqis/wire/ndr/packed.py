@@ -10,7 +10,7 @@ damaged values, which raise an error there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from struct import Struct
 
 from mqis.wire.ndr.propvariant_codec import blank_variants
@@ -40,19 +40,21 @@ _PLAIN: dict[int, int] = {
 }
 _COUNT_BYTES = 4
 _BOOLEANS = (b"\0\0", b"\xff\xff")
+#: Lists of types whose layout is kept.
+MAX_LAYOUTS = 512
 
 
 class _PackedCodec:
-    """The layouts of one dialect."""
+    """The layouts of single variants in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._pads_last = dialect.is_ndr64
-        self._identifier = dialect.form(dialect.count_code).pack
+        self.pads_last = dialect.is_ndr64
+        self.identifier = dialect.form(dialect.count_code).pack
         #: Of types without a referent: what is before the value, its size, and the padding.
-        self._plain: dict[int, tuple[bytes, int, bytes]] = {}
+        self.plain: dict[int, tuple[bytes, int, bytes]] = {}
         #: Of types with one: its alignment, what is before its count or identifier, the padding.
-        self._pointed: dict[int, tuple[int, bytes, bytes]] = {}
-        self._refer: dict[int, _Refer] = {}
+        self.pointed: dict[int, tuple[int, bytes, bytes]] = {}
+        self.refer: dict[int, _Refer] = {}
         for vt, blank in blank_variants(dialect).items():
             self._add(vt, blank, dialect)
 
@@ -63,53 +65,71 @@ class _PackedCodec:
             size = _PLAIN[vt]
             start = 16 if dialect.is_ndr64 or size == 8 else 12 if size == 4 else 10
             start = min(start, len(blank))
-            self._plain[vt] = blank[:start], size, blank[start + size :] + padding
+            self.plain[vt] = blank[:start], size, blank[start + size :] + padding
         elif vt == VarType.LPWSTR:
-            self._pointed[vt] = mask, blank[:-width], padding
-            self._refer[vt] = _text(dialect)
+            self.pointed[vt] = mask, blank[:-width], padding
+            self.refer[vt] = _text(dialect)
         elif vt == VarType.CLSID:
-            self._pointed[vt] = 3, blank[:-width], padding
-            self._refer[vt] = _guid
+            self.pointed[vt] = 3, blank[:-width], padding
+            self.refer[vt] = _guid
         elif vt in _ITEMS:
-            self._pointed[vt] = mask, blank[: -2 * width], padding
-            self._refer[vt] = _items(_ITEMS[vt], dialect)
+            self.pointed[vt] = mask, blank[: -2 * width], padding
+            self.refer[vt] = _items(_ITEMS[vt], dialect)
 
-    def encode(self, values: Iterable[Packed]) -> bytes | None:
-        """The elements of an array that begins at a multiple of 8, then what they point to."""
-        plain, pointed, identifier = self._plain, self._pointed, self._identifier
-        inline: list[bytes] = []
-        referents: list[tuple[int, bytes]] = []
-        padding = b""
-        for vt, packed in values:
-            known = plain.get(vt)
-            if known is not None:
-                head, size, end = known
-                if len(packed) != size or (vt == VarType.BOOL and packed not in _BOOLEANS):
-                    return None
-                inline += (padding, head, packed)
-                padding = end
-                continue
-            found = self._refer[vt](packed) if vt in pointed else None
-            if found is None:
-                return None
-            count, data = found
-            mask, head, end = pointed[vt]
-            if data:
-                number = identifier(FIRST_REFERENT + 4 * len(referents))
-                referents.append((mask, data))
+
+class _Layout:
+    """Variants of certain types one after the other, joined but for their values.
+
+    Objects of one kind show the same types again and again: their values are put into gaps.
+    """
+
+    __slots__ = ("_booleans", "_identifier", "_parts", "_plain", "_pointed", "_sizes")
+
+    def __init__(self, types: Sequence[int], codec: _PackedCodec) -> None:
+        self._identifier = codec.identifier
+        #: Gaps for values at odd places, and what is between them.
+        self._parts: list[bytes] = [b""]
+        #: The places of values without a referent, their sizes, and which are booleans.
+        self._plain: list[int] = []
+        self._sizes: list[int] = []
+        self._booleans: list[int] = []
+        self._pointed: list[tuple[int, int, _Refer]] = []
+        for place, vt in enumerate(types):
+            if vt in codec.plain:
+                head, size, end = codec.plain[vt]
+                self._plain.append(place)
+                self._sizes.append(size)
+                if vt == VarType.BOOL:
+                    self._booleans.append(place)
             else:
-                number = identifier(0)
-            inline += (padding, head, count, number)
-            padding = end
-        if self._pads_last:
-            inline.append(padding)
-        buffer = bytearray().join(inline)
-        for mask, data in referents:
-            gap = -len(buffer) & mask
-            if gap:
-                buffer += ZEROS[gap]
-            buffer += data
-        return bytes(buffer)
+                mask, head, end = codec.pointed[vt]
+                self._pointed.append((place, mask, codec.refer[vt]))
+            self._parts[-1] += head
+            self._parts += (b"", end)
+
+    def add(
+        self, values: Sequence[bytes], inline: list[bytes], referents: list[tuple[int, bytes]]
+    ) -> bool:
+        """Adds the values' inline parts and referents; False if one is damaged."""
+        if [len(values[place]) for place in self._plain] != self._sizes:
+            return False
+        for place in self._booleans:
+            if values[place] not in _BOOLEANS:
+                return False
+        parts = self._parts.copy()
+        parts[1::2] = values
+        for place, mask, refer in self._pointed:
+            found = refer(values[place])
+            if found is None:
+                return False
+            count, data = found
+            number = 0
+            if data:
+                number = FIRST_REFERENT + 4 * len(referents)
+                referents.append((mask, data))
+            parts[2 * place + 1] = count + self._identifier(number)
+        inline += parts
+        return True
 
 
 def _text(dialect: Dialect) -> _Refer:
@@ -151,12 +171,35 @@ def _codec(syntax: Syntax) -> _PackedCodec:
     return _PackedCodec(dialect_of(syntax))
 
 
-def encode_packed_variants(values: Iterable[Packed], syntax: Syntax) -> bytes | None:
-    """Encodes the elements of an array that begins at a multiple of 8, and their referents.
+@lru_cache(maxsize=MAX_LAYOUTS)
+def _layout(types: tuple[int, ...], syntax: Syntax) -> _Layout | None:
+    """None if one of the types is left to ``PROPVARIANT``."""
+    codec = _codec(syntax)
+    known = all(vt in codec.plain or vt in codec.pointed for vt in types)
+    return _Layout(types, codec) if known else None
+
+
+def encode_packed_rows(rows: Iterable[Sequence[Packed]], syntax: Syntax) -> bytes | None:
+    """Encodes the elements of an array that begins at a multiple of 8, then what they point to.
 
     None if one of them is left to ``PROPVARIANT``.
     """
-    return _codec(syntax).encode(values)
+    inline: list[bytes] = []
+    referents: list[tuple[int, bytes]] = []
+    for row in rows:
+        types, values = zip(*row, strict=True) if row else ((), ())
+        layout = _layout(types, syntax)
+        if layout is None or not layout.add(values, inline, referents):
+            return None
+    if inline and not _codec(syntax).pads_last:
+        inline.pop()
+    buffer = bytearray().join(inline)
+    for mask, data in referents:
+        gap = -len(buffer) & mask
+        if gap:
+            buffer += ZEROS[gap]
+        buffer += data
+    return bytes(buffer)
 
 
 # --- rows that are kept ---------------------------------------------------------------------------
