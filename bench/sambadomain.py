@@ -143,7 +143,7 @@ def _estate(queues: int) -> Iterator[AddEntry]:
             mSMQLabelEx=label(number).encode(),
             mSMQQueueQuota=b"1000",
             mSMQQueueType=(number % 50 + 1).to_bytes(16, "big"),
-            nTSecurityDescriptor=_OPEN,
+            nTSecurityDescriptor=OPEN_TO_ALL,
         )
 
 
@@ -166,7 +166,7 @@ def _entry(name: str, ldap_class: str, **attributes: bytes) -> AddEntry:
     return AddEntry(name, (("objectClass", (ldap_class.encode(),)), *rows))
 
 
-_OPEN = to_active_directory(
+OPEN_TO_ALL = to_active_directory(
     SecurityDescriptor(
         ADMINISTRATORS,
         ADMINISTRATORS,
