@@ -25,7 +25,7 @@ from bench.backends import ROOT, Unavailable
 from bench.enterprise import label
 from bench.results import Aim, Results, Row
 from bench.run import Run
-from bench.sambadomain import OPEN_TO_ALL
+from bench.sambadomain import OPEN_TO_ALL, OPEN_TO_USERS
 from bench.slapdforest import SlapdForest
 from mqis.protocol.activedirectory.queuename import split_name
 from mqis.runtime.activedirectory.reading import PAGE_SIZE
@@ -266,7 +266,7 @@ def _queue(number: int) -> AddEntry:
         mSMQQueueQuota=b"1000",
         mSMQBasePriority=b"99999" if number % 1000 == 7 else b"0",
         mSMQQueueType=(number % 50 + 1).to_bytes(16, "big"),
-        nTSecurityDescriptor=OPEN_TO_ALL,
+        nTSecurityDescriptor=OPEN_TO_ALL if number % 100 == 9 else OPEN_TO_USERS,
         **_TIMES,
         **more,
     )
