@@ -70,7 +70,7 @@ slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours
 
 # The quick ones of `make engines`: each run takes one of them, at random.
 QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \
-	tests/interop/slow/test_active_directory_bench.py
+	tests/interop/slow/test_active_directory_bench.py tests/interop/slow/test_samba_controllers.py
 slice-engines:
 	@$(PY) -m pytest $$($(PY) -c 'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES))
 

@@ -1,5 +1,7 @@
 """Measures import, the pass-through server and the mirror against a Samba domain controller.
 
+Before that, estates of three sizes at a slapd (``estates``).
+
 The peers are ldapsearch, and our own LDAP client with the same search: what the directory itself
 takes is on both sides.
 """
@@ -19,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
 
-from bench import calls, member, sambadomain
+from bench import calls, estates, member, sambadomain
 from bench.backends import ROOT, Unavailable
 from bench.calls import RpcPeer
 from bench.enterprise import label
@@ -65,11 +67,13 @@ _DESCRIPTORS = "!1.2.840.113556.1.4.801=::MAMCAQc="
 def _run(run: Run) -> Results:
     queues = run.scaled(QUEUES, 120)
     run.say(f"activedirectory: a Samba domain controller with {queues} queues")
+    results = Results()
+    estates.measure(run, results)
     try:
         domain = sambadomain.start(run.directory / "samba", queues, run.resources)
     except Unavailable as reason:
-        return Results(notes=[str(reason)])
-    results = Results()
+        results.notes.append(str(reason))
+        return results
     _imports(run, domain, results)
     _calls(run, domain, results)
     _mirror(run, domain, results)

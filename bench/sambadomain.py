@@ -24,7 +24,7 @@ from mqis.wire.ldap.ldif import write_ldif
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
-from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
+from mqis.wire.security.sid import ADMINISTRATORS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 URL, SERVER_NAME = "ldaps://127.0.0.1", "dc1.corp.example"
 USER, PASSWORD = "Administrator@corp.example", "Passw0rd.1"
@@ -143,7 +143,7 @@ def _estate(queues: int) -> Iterator[AddEntry]:
             mSMQLabelEx=label(number).encode(),
             mSMQQueueQuota=b"1000",
             mSMQQueueType=(number % 50 + 1).to_bytes(16, "big"),
-            nTSecurityDescriptor=_OPEN,
+            nTSecurityDescriptor=OPEN_TO_ALL,
         )
 
 
@@ -166,11 +166,11 @@ def _entry(name: str, ldap_class: str, **attributes: bytes) -> AddEntry:
     return AddEntry(name, (("objectClass", (ldap_class.encode(),)), *rows))
 
 
-_OPEN = to_active_directory(
-    SecurityDescriptor(
-        ADMINISTRATORS,
-        ADMINISTRATORS,
-        Acl((allow(EVERYONE, generic_mapping(ObjectType.QUEUE).all),)),
-    ),
-    ObjectType.QUEUE,
-).to_bytes()
+def _allowing(trustee: Sid) -> bytes:
+    """A descriptor that allows everything of a queue."""
+    dacl = Acl((allow(trustee, generic_mapping(ObjectType.QUEUE).all),))
+    plain = SecurityDescriptor(ADMINISTRATORS, ADMINISTRATORS, dacl)
+    return to_active_directory(plain, ObjectType.QUEUE).to_bytes()
+
+
+OPEN_TO_ALL, OPEN_TO_USERS = _allowing(EVERYONE), _allowing(AUTHENTICATED_USERS)

@@ -273,6 +273,7 @@ def faults() -> dict[str, list[AddEntry]]:
             made(f"OU=Old,{ROOT}", "top", "organizationalUnit"),
             _renamed(computer("WS7", "10.1.0.7"), f"CN=WS1,OU=Old,{ROOT}"),
         ],
+        "conflicting_entry": [queue(f"orders\\0ACNF:{guid(49)}", "WS1", 49)],
         "machine_without_site": [computer("WS6", "10.1.0.6"), machine("WS6", 48, guid(77))],
         "open_queue": [queue("open", "WS1", 46, EVERYONE)],
         "certificate_expired": [user("bob", -10)],

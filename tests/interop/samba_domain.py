@@ -68,6 +68,12 @@ def load_entries(directory: Path, entries: Iterable[AddEntry]) -> None:
     load_ldif(directory, file)
 
 
+def provisioned() -> None:
+    """Makes the forest that is copied, once; skips where Samba or root is missing."""
+    if not (TEMPLATE / "etc/smb.conf").exists():
+        _run("provision", str(TEMPLATE))
+
+
 @contextmanager
 def samba_domain(
     directory: Path, *settings: str, before_start: Callable[[Path], None] | None = None
@@ -78,8 +84,7 @@ def samba_domain(
     """
     if shutil.which("ldapsearch") is None:
         pytest.skip("ldapsearch is missing (Debian: apt install ldap-utils)")
-    if not (TEMPLATE / "etc/smb.conf").exists():
-        _run("provision", str(TEMPLATE))
+    provisioned()
     _run("copy", str(TEMPLATE), str(directory))
     conf = directory / "etc/smb.conf"
     lines = "".join(f"\n{line}" for line in settings)

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.interop
 BY_HAND = {
     "alias_to_nowhere",
     "computer_name_doubled",
+    "conflicting_entry",
     "disabled_computer",
     "machine_without_site",
     "site_without_router",

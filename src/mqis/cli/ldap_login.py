@@ -108,7 +108,8 @@ class LdapLogonOptions:
     keytab: KeytabOption = None
     ticket_cache: TicketCacheOption = None
 
-    def connecting(self, *urls: str) -> ConnectingOptions:
+    def connecting(self, urls: str) -> ConnectingOptions:
+        """The connection to a domain; ``urls`` are of its controllers, separated by blanks."""
         method = BindMethod(self.method)
         if self.simple:
             if method is not BindMethod.AUTOMATIC:
@@ -119,7 +120,7 @@ class LdapLogonOptions:
         if self.keytab is not None or self.ticket_cache is not None:
             method = self._by_tickets(method)
         return ConnectingOptions(
-            urls,
+            tuple(urls.split()),
             self.user,
             self.password_file,
             self.ca_file,

@@ -15,8 +15,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from mqis.config.passwords import find_ldap_password
+from mqis.protocol.activedirectory.schema import DISPLAY_NAME, needed_names
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
@@ -26,8 +28,15 @@ from mqis.runtime.ldap.domain_controllers import DomainControllers
 from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
+from mqis.texts import joined
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.filters import Equality, Or
+
+#: The category of the settings of a read-only domain controller (nTDSDSARO).
+_READ_ONLY: Final = "CN=NTDS-DSA-RO,"
+#: A bit of searchFlags: read-only domain controllers do not get the attribute (MS-ADTS 2.2.9).
+_RODC_FILTERED: Final = 0x200
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,8 @@ async def connect(
     where = ", ".join(options.urls)
     client = LdapDirectoryClient(DomainControllers(settings_of(options, environment)))
     try:
-        return client, await read_root(client)
+        root = await read_root(client)
+        await expect_all_attributes(client)
     except MqisError as error:
         await client.close()
         if isinstance(error, LdapError):
@@ -83,6 +93,33 @@ async def connect(
         if isinstance(error, ProtocolError):
             raise MqisError(f"{where}: {error}") from error
         raise
+    return client, root
+
+
+async def expect_all_attributes(client: LdapDirectoryClient) -> None:
+    """Refuses a read-only domain controller without attributes of Message Queuing.
+
+    A forest may keep attributes from such controllers (fRODCFilteredAttribute, MS-ADTS 3.1.1.2.3).
+    There every queue manager is in no site, for example, and nothing shows that it is in one.
+    """
+    root = await client.read("", ("dsServiceName", "schemaNamingContext"))
+    service = "" if root is None else root.text("dsServiceName")
+    found = await client.read(service, ("objectCategory",)) if service else None
+    if root is None or found is None or not found.text("objectCategory").startswith(_READ_ONLY):
+        return
+    named = Or(tuple(Equality(DISPLAY_NAME, name.encode()) for name in needed_names()))
+    asked = (DISPLAY_NAME, "searchFlags")
+    query = LdapQuery(root.text("schemaNamingContext"), filter=named, attributes=asked)
+    filtered = [
+        entry.text(DISPLAY_NAME)
+        async for entry in client.search(query)
+        if int(entry.text("searchFlags") or 0) & _RODC_FILTERED
+    ]
+    if filtered:
+        raise ProtocolError(
+            f"a read-only domain controller, which this forest does not give "
+            f"{joined(sorted(filtered), 3)}: name a writable one"
+        )
 
 
 async def read_root(client: LdapDirectoryClient) -> RootEntry:

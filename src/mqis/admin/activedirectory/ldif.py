@@ -199,13 +199,17 @@ class LdifDirectory:
                     yield self._completed(entry, object_type)
 
     def _completed(self, entry: LdapEntry, object_type: ObjectType) -> LdapEntry:
-        """With identifiers beside names, and the cn that records which add an entry leave out."""
+        """With identifiers beside names, and what records that add an entry leave out: the cn of
+        a site, and the machine of a queue, which a directory works out itself."""
         rows = [
             (name, tuple(map(self._extended, values)) if name.lower() in _NAMES else values)
             for name, values in entry.attributes
         ]
         if object_type is ObjectType.SITE and not entry.values("cn"):
             rows.append(("cn", (entry.distinguished_name.leaf.encode(),)))
+        if object_type is ObjectType.QUEUE and not entry.values("parentGUID"):
+            machine = self._guids.get(entry.distinguished_name.parent.key)
+            rows += [] if machine is None else [("parentGUID", (machine.raw,))]
         return LdapEntry(entry.name, tuple(rows))
 
     def _extended(self, value: bytes) -> bytes:

@@ -14,6 +14,7 @@ from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.transfer import CreatingImport, ImportResult, Progress, silent
 from mqis.protocol.activedirectory.importing import (
     as_new,
+    check_host,
     gates_of_link,
     is_placed,
     kept_objects,
@@ -110,6 +111,8 @@ class EstateTaker:
 
     def _make(self, entry: LdapEntry, obj: DirectoryObject) -> None:
         """Creates an object, with defaults instead of values that the store refuses."""
+        if obj.type is ObjectType.QUEUE:
+            check_host(obj, self._tx)
         try:
             self._create.entry(obj, 0)
         except DirectoryError:

@@ -15,13 +15,16 @@ from mqis.protocol.activedirectory.forest import LDAP_CLASSES, SETTINGS_CLASS
 from mqis.protocol.activedirectory.reading import default_of
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownership import machine_of
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
+from mqis.protocol.ports import View
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
@@ -135,6 +138,18 @@ def _is_taken(propid: PropId, value: PropVariant) -> bool:
     except DirectoryError:
         return False
     return True
+
+
+def check_host(queue: DirectoryObject, view: View) -> None:
+    """Refuses a new queue if another machine than its own has the name of its computer.
+
+    A store finds the machine of a new queue by that name. A dump may not tell the machine.
+    """
+    machine = queue.value(PropId.Q_QMID)
+    if isinstance(machine, Guid) and machine_of(queue.path or "", view).id != machine:
+        raise DirectoryError(
+            HResult.MQ_ERROR_MACHINE_NOT_FOUND, "another machine has the name of its computer"
+        )
 
 
 def is_placed(machine: DirectoryObject) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from mqis.protocol.activedirectory import codecs
 from mqis.protocol.activedirectory.codecs import AttributeCodec
@@ -12,10 +13,13 @@ from mqis.protocol.activedirectory.row import ReadValue
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import Value
 from mqis.wire.security.descriptor import SecurityDescriptor
 
+#: Stands in the name of an entry that lost its name to another, before its identifier.
+CONFLICT_MARK: Final = "\nCNF:"
 _CLUSTER = b"msclustervirtualserver"
 #: Descriptors of each type that are remembered; one has 64 KiB at most.
 _DESCRIPTORS = 64
@@ -30,13 +34,22 @@ def full_path(view: EntryView) -> Value:
 
 def computer_name(view: EntryView) -> Value:
     """Of a machine: the computer that it stands below."""
-    return _account(view) or _required(view.name.parent.leaf)
+    return (_account(view) or _required(view.name.parent.leaf)) + _conflict(view.name)
 
 
 def queue_path(view: EntryView) -> Value:
     """``computer\\queue`` in lower case (3.1.6.11.2.1)."""
     computer = _account(view) or _required(view.name.parent.parent.leaf)
-    return lowered(f"{computer}\\{_queue(view)}")
+    return lowered(f"{computer}{_conflict(view.name.parent)}\\{_queue(view)}")
+
+
+def _conflict(machine: DistinguishedName) -> str:
+    """The mark of a queue manager that lost its name to another one below the same computer.
+
+    Two domain controllers made them at once (MS-ADTS 3.1.1.5.1.2). The other one has the path.
+    """
+    _, mark, identifier = machine.leaf.partition(CONFLICT_MARK)
+    return mark + identifier
 
 
 def _account(view: EntryView) -> str:

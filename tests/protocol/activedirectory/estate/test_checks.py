@@ -21,6 +21,7 @@ from tests.estate.planted import faults, sound, standing
 BY_HAND = {
     "alias_to_nowhere",
     "computer_name_doubled",
+    "conflicting_entry",
     "disabled_computer",
     "machine_without_site",
     "site_without_router",

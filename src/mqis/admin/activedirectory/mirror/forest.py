@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mqis.admin.activedirectory.connecting import expect_all_attributes
 from mqis.admin.activedirectory.mirror.feed import ChangeFeed, read_identity
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
 from mqis.protocol.ldap.entry import LdapEntry
@@ -40,6 +41,7 @@ class MirroredDomain:
         cls, client: LdapDirectoryClient, skipped: Skipped, unfit: Unfit, *, first: bool
     ) -> MirroredDomain:
         reader = await ForestReader.open(client, skipped, unfit)
+        await expect_all_attributes(client)
         server = await read_identity(client)
         feed = ChangeFeed(client, reader.forest, configuration=first)
         return cls(client, reader, feed, server, await feed.sees_deletions())

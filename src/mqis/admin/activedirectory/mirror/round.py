@@ -339,6 +339,20 @@ class EstateMirror:
             await self._hosted(domain, guid, pending)
         else:
             await self._take(domain.reader, _kind(entry), guid, pending)
+            if await asyncio.to_thread(self._is_renamed, guid, pending):
+                await self._hosted(domain, guid, pending)
+
+    def _is_renamed(self, guid: Guid, pending: _Pending) -> bool:
+        """Returns whether a queue manager has another name than in the store.
+
+        It may have lost its name to another one: the entries of its queues stay unchanged.
+        """
+        machine = pending.objects.get((ObjectType.MACHINE, guid))
+        if machine is None:
+            return False
+        with self._store.read() as view:
+            held = view.get(ObjectType.MACHINE, guid)
+        return held is not None and held.path != machine.path
 
     async def _take(
         self, reader: ForestReader, kind: ObjectType | None, guid: Guid, pending: _Pending
@@ -357,9 +371,9 @@ class EstateMirror:
         else:
             pending.absent.add(guid)
 
-    async def _hosted(self, domain: MirroredDomain, computer: Guid, pending: _Pending) -> None:
+    async def _hosted(self, domain: MirroredDomain, host: Guid, pending: _Pending) -> None:
         """A computer's name is part of its machine and queues, whose entries stay unchanged."""
-        above = await domain.client.read(computer, ("objectClass",))
+        above = await domain.client.read(host, ("objectClass",))
         if above is None:
             return
         query = LdapQuery(above.name, filter=_HOSTED, attributes=NEEDED)

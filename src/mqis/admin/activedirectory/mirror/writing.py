@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
-from mqis.protocol.activedirectory.importing import with_defaults
+from mqis.protocol.activedirectory.importing import check_host, with_defaults
 from mqis.protocol.activedirectory.mirror.comparing import (
     MirrorComparison,
     MirrorDifferenceKind,
@@ -26,7 +26,6 @@ from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.directory.ownership import machine_of
 from mqis.protocol.directory.write_mapping import named
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Transaction, View
@@ -176,7 +175,7 @@ class MirrorWriter:
 
     def _create(self, obj: DirectoryObject) -> None:
         if obj.type is ObjectType.QUEUE:
-            self._check_host(obj)
+            check_host(obj, self._tx)
         given = props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
         made = self._events.create_directory_object(obj.type, given)
         state = self._tx.partition(made.partition)
@@ -184,13 +183,6 @@ class MirrorWriter:
             self._tx.put_partition(replace(state, owner=self._owner))
         self.counts.created += 1
         self._tell(MirrorDifferenceKind.MISSING, made)
-
-    def _check_host(self, queue: DirectoryObject) -> None:
-        """A store finds the machine of a new queue by name, which another one may still have."""
-        if machine_of(queue.path or "", self._tx).id != queue.value(PropId.Q_QMID):
-            raise DirectoryError(
-                HResult.MQ_ERROR_MACHINE_NOT_FOUND, "another machine has the name of its computer"
-            )
 
     def _update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         changes = changed_properties(old, new)

@@ -195,6 +195,7 @@ _CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[Finding | Unseen]]] 
     EstateCheck.SERVICE_NAME_MISSING: identities.missing_service_names,
     EstateCheck.SERVICE_NAME_DOUBLED: identities.doubled_service_names,
     EstateCheck.COMPUTER_NAME_DOUBLED: identities.doubled_computer_names,
+    EstateCheck.CONFLICTING_ENTRY: identities.conflicting_entries,
     EstateCheck.MACHINE_WITHOUT_SITE: topology.machines_without_site,
     EstateCheck.OPEN_QUEUE: _open_queues,
     EstateCheck.CERTIFICATE_EXPIRED: _expired_certificates,

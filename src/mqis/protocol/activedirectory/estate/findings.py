@@ -79,6 +79,13 @@ class EstateCheck(Enum):
             "computer, or opening a queue fails"
         ),
     )
+    CONFLICTING_ENTRY = (
+        "two domain controllers made entries of one name, and one of them was renamed for it",
+        (
+            "senders find the entry that kept the name, which may be the one that nobody uses: its "
+            "identifier and keys are not those of the queue manager"
+        ),
+    )
     MACHINE_WITHOUT_SITE = (
         "a queue manager is in no site, or in one that does not exist",
         (

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 
 from mqis.findings import Finding
 from mqis.protocol.activedirectory.estate.facts import AccountFact, MachineFact, SettingsFact
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, Unseen, finding
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.protocol.activedirectory.estate.sight import domain_of, name_of, parent_of
+from mqis.protocol.activedirectory.made import CONFLICT_MARK
 from mqis.texts import counted
 from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind
 from mqis.wire.ldap.names import DistinguishedName
@@ -18,7 +21,8 @@ _NEW_IDENTITY = (
     "on the clone: stop Message Queuing, set the DWORD SysPrep to 1 below "
     "HKLM\\SOFTWARE\\Microsoft\\MSMQ\\Parameters, and start it: it takes a new identity"
 )
-
+#: The mark as it stands in a distinguished name.
+_ESCAPED_MARK = CONFLICT_MARK.replace("\n", "\\0A")
 
 #: The rights that show an entry, for what an account does not see.
 SHOWING = (
@@ -87,7 +91,7 @@ def _doubled(
         if not key(machine):
             continue
         first = known.setdefault(key(machine), machine)
-        if first is not machine:
+        if first.computer != machine.computer:
             detail = f"{words} {first.where}"
             check = EstateCheck.CLONED_QUEUE_MANAGER
             yield finding(check, machine.where, detail, _NEW_IDENTITY)
@@ -168,6 +172,27 @@ def _names_of(computer: AccountFact) -> set[tuple[str, str]]:
     domain = domain_of(computer.where)
     hosts = {("", computer.host.casefold())} if computer.host else set()
     return hosts | {(domain, name) for name in short}
+
+
+def conflicting_entries(index: EstateIndex) -> Iterator[Finding]:
+    """Finds entries that lost their name to another (MS-ADTS 3.1.1.5.1.2): ``NAME\\0ACNF:GUID``.
+
+    Computers are left to ``doubled_computer_names``.
+    """
+    facts = index.facts
+    kinds = facts.machines, facts.queues, facts.sites, facts.links, facts.settings, facts.aliases
+    for where in map(attrgetter("where"), chain.from_iterable(kinds)):
+        if _ESCAPED_MARK not in where.upper():
+            continue
+        name, mark, _ = DistinguishedName.parse(where).leaf.partition(CONFLICT_MARK)
+        if mark:
+            yield finding(
+                EstateCheck.CONFLICTING_ENTRY,
+                where,
+                f"its name was {name}, which another entry has",
+                "find out which of the two the queue manager uses, by its identifier; delete the "
+                "other one, then rename this one if it is the one in use",
+            )
 
 
 def missing_service_names(index: EstateIndex) -> Iterator[Finding]:
