@@ -118,16 +118,20 @@ class DirectoryContext:
     _guard: Callable[[Identity | None, str], Guard] = field(init=False)
     _judge: Callable[[Identity | None], Guard] = field(init=False)
     _views: SharedViews = field(init=False)
+    _quick: SharedViews = field(init=False)
 
     def __post_init__(self) -> None:
         self._forget_guards()
-        self._views = SharedViews(self.store)
+        self._views = self._quick = SharedViews(self.store.read)
         self.handles = HandleTable(self.budgets)
         self.memory = self.store if isinstance(self.store, AnswerMemory) else None
         if self.readers is None:
             self.walks = LookupWalks(self.view, self.budgets.walks)
         else:
-            self.walks = ThreadedWalks(self.store, self.readers, self.budgets.walks)
+            if self.memory is not None:
+                self._quick = SharedViews(self.memory.remembered)
+            quick = None if self.memory is None else self.quick_view
+            self.walks = ThreadedWalks(self.store, self.readers, self.budgets.walks, quick)
 
     def reconfigure(self, settings: DirectorySettings) -> None:
         """Replaces the settings, from the next call on."""
@@ -164,6 +168,10 @@ class DirectoryContext:
     def view(self) -> AbstractContextManager[View]:
         """A view of the committed state; all calls of one turn of the event loop share it."""
         return self._views.view()
+
+    def quick_view(self) -> AbstractContextManager[View]:
+        """The same, but what is in memory alone if the store waits for a network."""
+        return self._quick.view()
 
     def reads(self, call: IncomingCall) -> ViewSource | None:
         """The views of a caller, where the directory itself decides what each may read."""
@@ -211,7 +219,7 @@ class DirectoryContext:
         if self.memory is None:
             return None
         try:
-            moment = self._views.moment(self.memory)
+            moment = self._quick.moment(self.memory)
             return self.memory.recall(question, moment, stranger=stranger)
         except StorageError:
             return None
@@ -221,13 +229,13 @@ class DirectoryContext:
 
         ``view``: of the moment that it shows, instead of this turn's.
         """
+        moment: object
         if self.memory is None:
             # Another logon of the same name may have other rights, where the directory decides.
-            moment: object = call.ticket if self.readers is not None else object()
-        elif view is not None:
-            moment = self.memory.moment(view)
+            moment = call.ticket if self.readers is not None else object()
         else:
-            moment = self._views.moment(self.memory)
+            known = self._quick.moment(self.memory) if view is None else self.memory.moment(view)
+            moment = known if known >= 0 else object()  # nobody tells whether it is still the same
         return self.rights, call.identity, moment
 
     def watched(self, call: IncomingCall, view: View) -> WatchedView | None:

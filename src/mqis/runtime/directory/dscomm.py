@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -10,17 +10,17 @@ from typing import Any
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.directory import read_methods, signature, write_methods
 from mqis.protocol.directory.locate import Target, object_type_of
-from mqis.protocol.directory.lookup_walk import LookupState, Walk
+from mqis.protocol.directory.lookup_walk import LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.ports import View, WatchedView
+from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.rpc.server_endpoint import SECURITY_CONTEXT_BYTES
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.readers import StoreReaders
 from mqis.runtime.directory.results import answered, attempted, no_handle, no_properties, refused
-from mqis.runtime.directory.shortcuts import DirectoryShortcuts, remember_lookup
+from mqis.runtime.directory.shortcuts import DirectoryShortcuts, begin_at_once, walk_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import Shortcut, TypedService, call_back
 from mqis.wire.errors import WireError
@@ -296,34 +296,19 @@ class DscommService(TypedService):
     def lookup_begin(
         self, call: IncomingCall, request: dscomm.LookupBegin
     ) -> dscomm.HandleGot | Awaitable[dscomm.HandleGot]:
-        self._directory.server_auth(call, request.auth)
-        guard = self._directory.guard(call)
-        walks, handles = self._directory.walks, self._directory.handles
-        reads = self._directory.reads(call)
-
-        def begin(view: View) -> Walk:
-            watched = self._directory.watched(call, view)
-            walk = read_methods.begin_lookup(
-                view if watched is None else watched,
-                guard,
-                request.restriction,
-                request.columns,
-                request.sort,
-            )
-            standing = self._directory.standing(call, view)
-            return _admitted(walk, standing, watched, call.question)
+        directory = self._directory
+        directory.server_auth(call, request.auth)
+        reads = directory.reads(call)
+        plan = read_methods.plan_lookup(request.restriction, request.columns, request.sort)
 
         async def in_slices() -> dscomm.HandleGot:
-            with handles.lookup(call) as charges:
-                state = await walks.in_slices(begin, charges.memory, reads)
-            return dscomm.HandleGot(handles.open(call, state, charges), _OK)
+            with directory.handles.lookup(call) as charges:
+                begin = walk_of(directory, call, plan)
+                state = await directory.walks.in_slices(begin, charges.memory, reads)
+            return dscomm.HandleGot(directory.handles.open(call, state, charges), _OK)
 
-        with handles.lookup(call) as charges:
-            done = walks.at_once(begin, charges.memory)
-            if done is None:
-                charges.end()
-                return in_slices()
-        return dscomm.HandleGot(handles.open(call, done.value, charges), _OK)
+        handle = None if call.tried_at_once else begin_at_once(directory, call, plan)
+        return in_slices() if handle is None else dscomm.HandleGot(handle, _OK)
 
     def lookup_next(
         self, call: IncomingCall, request: dscomm.LookupNext
@@ -460,17 +445,6 @@ def _shortcuts(directory: DirectoryContext) -> dict[int, Shortcut]:
         dscomm.LOOKUP_END.opnum: short.lookup_end,
     }
     return {opnum: attempted(shortcut) for opnum, shortcut in shortcuts.items()}
-
-
-def _admitted(
-    walk: Walk, standing: Hashable, watched: WatchedView | None, question: Hashable
-) -> Walk:
-    """Notes by which rights the rows of a lookup were admitted, and remembers them."""
-    state = yield from walk
-    state.admitted_by = standing
-    if watched is not None:
-        remember_lookup(watched, question, state)
-    return state
 
 
 def _signed(
