@@ -95,7 +95,7 @@ def test_the_keys_of_the_whole_computer_are_not_those_of_a_server_without_a_keyt
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """KRB5_KTNAME or /etc/krb5.keytab would let in whoever has a ticket for this computer."""
-    monkeypatch.setattr(kerberos, "_check_available", lambda: None)
+    monkeypatch.setattr(kerberos, "check_available", lambda: None)
     server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB")
     with pytest.raises(AuthenticationError, match=r"no security\.keytab"):
         server.acceptor(AuthType.KERBEROS, 5)
@@ -109,7 +109,7 @@ def test_a_keytab_that_others_may_read_is_refused(
     path = tmp_path / "server.keytab"
     path.write_bytes(keytab("LAB"))
     path.chmod(0o644)
-    monkeypatch.setattr(kerberos, "_check_available", lambda: None)
+    monkeypatch.setattr(kerberos, "check_available", lambda: None)
     server = PyspnegoAuthenticator(ACCOUNTS, "SRV1", "LAB", keytab=str(path))
     with pytest.raises(AuthenticationError, match="chmod 600"):
         server.acceptor(AuthType.KERBEROS, 5)
