@@ -37,6 +37,12 @@ def test_a_wildcard_chooses_files_and_directories(place: Path) -> None:
     assert found(f"{place}/run/_*") == ["4.mqj"]
 
 
+def test_a_directory_stands_for_what_is_not_hidden(place: Path) -> None:
+    """Tables keep records of their own there, and earlier versions."""
+    assert found(f"{place}/run") == ["1.mqj", "2.mqj", "3.mqj", "7.mqj"]
+    assert found(f"{place}/run/.hidden") == ["5.mqj"]
+
+
 def test_a_wildcard_follows_no_link_and_a_name_does(place: Path) -> None:
     with pytest.raises(MqisError, match="no file or directory has such a name"):
         found(f"{place}/run/l*")
@@ -70,6 +76,8 @@ def test_wildcards_choose_the_same_in_a_store(place: Path, s3: S3Server) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     assert found(s3.uri("bucket/run/*")) == ["1.mqj", "2.mqj", "3.mqj"]
+    assert found(s3.uri("bucket/run")) == ["1.mqj", "2.mqj", "3.mqj"]
+    assert found(s3.uri("bucket/run/_old")) == ["4.mqj"]
     assert found(s3.uri("bucket/run/[ab]/*.mqj")) == ["1.mqj", "3.mqj"]
     assert found(s3.uri("bucket/run/_*")) == ["4.mqj"]
     with pytest.raises(MqisError, match="there are no segments in it"):

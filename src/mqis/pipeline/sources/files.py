@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -151,8 +151,9 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     """The files that the option ``path`` names (several with commas), with their sizes.
 
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
-    A store's listing has the sizes, so that nobody has to ask for each. The option ``only``
-    (``only_option``) chooses among the files.
+    As with Spark's own sources, what begins with a dot or underscore is left out: so tables may be
+    kept beside their inputs. A store's listing has the sizes, so that nobody has to ask for each.
+    The option ``only`` (``only_option``) chooses among the files.
     """
     given = paths_given(options)
     if not given:
@@ -220,7 +221,13 @@ def paths_given(options: Mapping[str, str]) -> list[str]:
 def _below(place: Path, patterns: Iterable[str]) -> list[Path]:
     if not place.is_dir():
         return [place]
-    return sorted(path for pattern in patterns for path in place.rglob(pattern))
+    found = (path for pattern in patterns for path in place.rglob(pattern))
+    return sorted(path for path in found if not _is_hidden(path.relative_to(place).parts))
+
+
+def _is_hidden(parts: Iterable[str]) -> bool:
+    """Returns whether a name on the way to a file begins with a dot or underscore."""
+    return any(part.startswith((".", "_")) for part in parts)
 
 
 def _chosen(place: Path) -> list[Path]:
@@ -259,7 +266,13 @@ def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> dict[SourceFile,
             below = _chosen_in_store(place)
     except PlaceError as error:
         raise MqisError(str(error)) from None
-    return {f: size for f, size in below.items() if any(fnmatchcase(f.name, p) for p in patterns)}
+    depth = len(place.path.split("/")) if place.path else 0
+    return {
+        file: size
+        for file, size in below.items()
+        if any(fnmatchcase(file.name, pattern) for pattern in patterns)
+        and not _is_hidden(_parts_of(file)[depth:])
+    }
 
 
 def _chosen_in_store(place: RemoteAddress) -> dict[SourceFile, int]:
@@ -268,10 +281,14 @@ def _chosen_in_store(place: RemoteAddress) -> dict[SourceFile, int]:
     first = next(i for i, part in enumerate(wanted) if _is_wild(part))
     chosen: dict[SourceFile, int] = {}
     for file, size in listed(replace(place, path="/".join(wanted[:first])), recursive=True):
-        parts = file.path.split("/") if isinstance(file, RemoteAddress) else file.parts
+        parts = _parts_of(file)
         if len(parts) >= len(wanted) and all(map(_fits, parts, wanted)):
             chosen[file] = size
     return chosen
+
+
+def _parts_of(file: SourceFile) -> Sequence[str]:
+    return file.path.split("/") if isinstance(file, RemoteAddress) else file.parts
 
 
 def local_copy(path: SourceFile) -> AbstractContextManager[BinaryIO]:
