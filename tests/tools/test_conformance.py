@@ -478,4 +478,4 @@ def test_our_own_tables_departures_and_waivers_load() -> None:
         "mqsd",
         "security",
     }
-    assert len(requirements) == 1557
+    assert len(requirements) == 1560
