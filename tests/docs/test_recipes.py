@@ -231,7 +231,7 @@ TABLE = Recipe(
             "def recipe(repeats: DataFrame) -> DataFrame:\n"
             '    """The servers of a recipe."""\n'
             '    return repeats.select("server").distinct()\n\n\n',
-            '@table(schemas.SNAPSHOTS, requires="snapshot_lines")\n',
+            '@table(schemas.SNAPSHOTS, requires="snapshot_lines", files="snapshot_lines")\n',
         ),
         Edit("src/mqis/pipeline/schemas.py", 'RECIPE = _schema("server text")\n', "REPEATS ="),
         Edit("docs/pipeline.md", "| `recipe` | the servers of a recipe |\n", "| `repeats` |"),
