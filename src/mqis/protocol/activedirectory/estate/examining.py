@@ -119,7 +119,8 @@ def _open_queues(index: EstateIndex) -> Iterator[Finding | Unseen]:
                 EstateCheck.OPEN_QUEUE,
                 queue.where,
                 f"everyone may {queue.open_for}",
-                "allow only those who use the queue; the LDIF takes everyone's rights away",
+                "allow only those who use the queue; the LDIF takes away everyone's rights on "
+                "messages",
                 _closing(queue),
             )
 
