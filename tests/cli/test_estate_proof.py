@@ -74,6 +74,13 @@ class Checked:
         return "\n".join(f"{limit['reason']}; {limit['advice']}" for limit in self.told["unknown"])
 
 
+def fresh(tmp_path: Path) -> Path:
+    """The name for repairs; those of an earlier check are removed."""
+    for name in ("repairs.ldif", "repairs.undo.ldif"):
+        (tmp_path / name).unlink(missing_ok=True)
+    return tmp_path / "repairs.ldif"
+
+
 def records(path: Path) -> list[EntryChange]:
     with path.open("rb") as file:
         return list(read_ldif(file, str(path)))
@@ -99,7 +106,7 @@ def online(
     *arguments: str,
 ) -> Checked:
     """Checks a domain controller with these entries; ``everywhere`` is in a global catalogue."""
-    repairs = tmp_path / "repairs.ldif"
+    repairs = fresh(tmp_path)
 
     async def checked() -> Any:
         async with served(entries) as server, served(everywhere or ()) as catalogue:
@@ -113,7 +120,7 @@ def online(
 
 def in_both_domains(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
     """Checks a controller of each domain; no global catalogue answers, because nobody needs one."""
-    repairs = tmp_path / "repairs.ldif"
+    repairs = fresh(tmp_path)
     below = [entry for entry in entries if entry.name.endswith(CHILD)]
     others = [entry for entry in entries if not entry.name.endswith(CHILD)]
     shared = [entry for entry in others if entry.name.endswith(CONFIGURATION)]
@@ -129,7 +136,7 @@ def in_both_domains(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
 
 def dumped(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
     """Checks a dump with these entries."""
-    file, repairs = tmp_path / "estate.ldif", tmp_path / "repairs.ldif"
+    file, repairs = tmp_path / "estate.ldif", fresh(tmp_path)
     file.write_text("".join(write_ldif(entries)), "utf-8")
     return Checked(run("estate", "check", file, "--json", "--ldif", repairs), repairs)
 
@@ -593,3 +600,24 @@ def test_a_device_gets_the_repairs_alone(tmp_path: Path) -> None:
     file.write_text("".join(write_ldif(entries)), "utf-8")
     assert run("estate", "check", file, "--ldif", "/dev/null").exit_code == 1
     assert not Path("/dev/null.undo").exists()
+
+
+@pytest.mark.parametrize("left", ["repairs.ldif", "repairs.undo.ldif"])
+def test_an_earlier_way_back_is_not_overwritten(left: str, tmp_path: Path) -> None:
+    """After the repairs were applied, a second check finds nothing to take back."""
+    estate, repairs = [*standing(), *sound(), *faults()["left_settings"]], fresh(tmp_path)
+    first = dumped(tmp_path, estate)
+    assert first.undo
+    (tmp_path / "estate.ldif").write_text("".join(write_ldif(applied(estate, first.repairs))))
+    for other in {repairs, repairs.with_name("repairs.undo.ldif")} - {tmp_path / left}:
+        other.unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    done = run("estate", "check", tmp_path / "estate.ldif", "--ldif", repairs)
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.split())
+    assert left in said
+    assert "give --ldif another name, or remove both files" in said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    other_name = tmp_path / "second.ldif"
+    assert run("estate", "check", tmp_path / "estate.ldif", "--ldif", other_name).exit_code == 0
+    assert records(other_name) == []
