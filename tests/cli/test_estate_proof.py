@@ -33,11 +33,16 @@ from tests.estate.planted import (
     BERLIN,
     CONFIGURATION,
     LOST,
+    OSLO,
     OU,
+    PARIS,
+    ROM,
     ROOT,
+    SITES,
     computer,
     faults,
     guid,
+    link,
     machine,
     made,
     queue,
@@ -420,6 +425,112 @@ def test_a_gate_below_a_hidden_container_is_unknown(check: Check, tmp_path: Path
         assert checked.unknown["bad_gate"] == checked.unknown["left_settings"] == 3
 
 
+# --- links to deleted sites -----------------------------------------------------------------------
+
+
+def without_rom(*ends: str) -> list[AddEntry]:
+    """The estate after the site Rom was deleted with all below it; ``ends``: links name it so.
+
+    The links are Berlin-Rom and Paris-Rom; SRV3 moved to Berlin. Active Directory follows with the
+    name of a link's site, as far as it knows the deleted entry.
+    """
+    rom = f"CN=Rom,{SITES}"
+    kept = [entry for entry in [*standing(), *sound()] if not entry.name.endswith(rom)]
+    moved = f"CN=msmq,CN=SRV3,{OU}"
+    kept = [
+        e
+        for e in kept
+        if e.name != moved and rom.encode() not in (*e.values("siteObject"), *e.values("mSMQSite2"))
+    ]
+    links = [link(BERLIN, ROM, "SRV1", "SRV3"), link(PARIS, ROM)]
+    dead = [
+        AddEntry(each.name, tuple((k, (end.encode(),) if k == "mSMQSite2" else v) for k, v in rows))
+        for end in ends
+        for each in links
+        for rows in [each.attributes]
+    ]
+    return [*kept, machine("SRV3", 19, BERLIN, routing=True), *dead]
+
+
+@either
+@pytest.mark.parametrize(
+    ("end", "fault"),
+    [
+        (f"CN=Rom,{SITES}", "does not exist"),
+        (f"CN=Rom\\0ADEL:{guid(3)},CN=Deleted Objects,{CONFIGURATION}", "is deleted"),
+    ],
+)
+def test_a_link_to_a_deleted_site_is_deleted_and_not_repaired(
+    check: Check, end: str, fault: str, tmp_path: Path
+) -> None:
+    estate = without_rom(end)
+    checked = check(tmp_path, estate)
+    assert (checked.found, checked.unknown) == (["link_to_nowhere"] * 2, {})
+    for finding in checked.told["findings"]:
+        assert finding["detail"] == f"{end.lower()} {fault}"
+    dead = [link(BERLIN, ROM).name, link(PARIS, ROM).name]
+    assert sorted(change.name for change in checked.repairs) == sorted(dead)
+    assert all(isinstance(change, DeleteEntry) for change in checked.repairs)
+    assert sorted(change.name for change in checked.undo) == sorted(dead)
+    assert all(isinstance(change, AddEntry) for change in checked.undo)
+    assert check(tmp_path, applied(estate, checked.repairs)).found == []
+
+
+def hidden_rom() -> list[AddEntry]:
+    """The site is there, and the account does not see it, nor anything below it."""
+    rom = f"CN=Rom,{SITES}"
+    return [entry for entry in [*standing(), *sound()] if not entry.name.endswith(rom)]
+
+
+@either
+def test_a_site_that_others_refer_to_is_hidden(check: Check, tmp_path: Path) -> None:
+    checked = check(tmp_path, hidden_rom())
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] == 1
+    assert "a site of a routing link is not seen" in checked.reasons
+    named = link(BERLIN, ROM).name
+    assert named not in {change.name for change in checked.repairs}, "its gates stay as well"
+
+
+@either
+def test_a_site_with_entries_below_it_is_hidden(check: Check, tmp_path: Path) -> None:
+    estate = [*without_rom(f"CN=Rom,{SITES}"), *settings("SRV3", ROM, guid(19), "SRV3")]
+    checked = check(tmp_path, estate)
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] == 2
+
+
+@either
+@pytest.mark.parametrize("container", ["nothing", "a referrer"])
+def test_a_site_is_unknown_if_nothing_is_seen_beside_it_or_entries_are_hidden(
+    check: Check, container: str, tmp_path: Path
+) -> None:
+    estate = without_rom(f"CN=Rom,{SITES}")
+    if container == "nothing":
+        estate = [e for e in estate if not e.name.endswith(SITES)]
+    else:
+        estate = hidden(estate, f"CN=msmq,CN=WS1,{OU}")  # its queue is seen
+    checked = check(tmp_path, estate)
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] >= 2
+    assert not {link(BERLIN, ROM).name, link(PARIS, ROM).name} & {c.name for c in checked.repairs}
+
+
+def test_the_controller_of_a_child_domain_has_the_configuration(tmp_path: Path) -> None:
+    """The name of a site ends like that of the root domain, which need not be asked for it."""
+    repairs = fresh(tmp_path)
+    everything = [*standing(), *sound(), *configuration(), link(BERLIN, OSLO)]
+    shared = [entry for entry in everything if entry.name.endswith(CONFIGURATION)]
+
+    async def checked() -> Any:
+        async with served([*child(), *shared], CHILD) as server:
+            given = ["--method", "anonymous", "--json", "--ldif", str(repairs)]
+            check = ["estate", "check", server.url, "--catalogue", NOBODY_THERE]
+            return await asyncio.to_thread(run, *check, *given)
+
+    assert "link_to_nowhere" in Checked(asyncio.run(checked()), repairs).found
+
+
 def test_a_gate_below_a_computer_without_readable_attributes_is_unknown(tmp_path: Path) -> None:
     """The account sees that the computer is there, and neither its class nor what it contains."""
     name = f"CN=SRV2,{OU}"
@@ -452,7 +563,11 @@ def test_hidden_attributes_of_links_and_settings(check: Check, tmp_path: Path) -
     names = "mSMQSite1", "mSMQSite2", "mSMQSiteGates", "mSMQQMID", "mSMQServices"
     checked = check(tmp_path, without([*standing(), *sound()], *names, "mSMQRoutingService"))
     assert (checked.found, checked.repairs) == ([], [])
-    assert checked.unknown == {"left_settings": 3, "link_without_gates": 2}
+    assert checked.unknown == {
+        "left_settings": 3,
+        "link_to_nowhere": 2,
+        "link_without_gates": 2,
+    }
 
 
 @either
@@ -545,7 +660,7 @@ def test_the_undo_file_brings_everything_back_but_identifiers(check: Check, tmp_
     assert comparable(mended) != comparable(estate)
     before, after = comparable(estate), comparable(applied(mended, checked.undo))
     deleted = {change.name for change in checked.repairs if isinstance(change, DeleteEntry)}
-    assert len(deleted) == 6
+    assert len(deleted) == 7
     for name in deleted:
         before[name].pop("objectguid", None)
     assert after == before

@@ -44,8 +44,9 @@ _REPLACED = (
 _UNDO = (
     "This takes the repairs back. A deleted entry comes back with a new objectGUID: the directory "
     "chooses it, and what names the old one (format names, settings, gates) does not find the "
-    "entry. Nor do entries come back that the account may not read. To keep the identifier, "
-    "restore the deleted object itself (Restore-ADObject) as long as the directory has it."
+    "entry. Nor do entries come back that the account may not read. A routing link to a deleted "
+    "site comes back only if the site does first. To keep the identifier, restore the deleted "
+    "object itself (Restore-ADObject) as long as the directory has it."
 )
 _LOST = "could not be read: this cannot be taken back"
 
