@@ -50,7 +50,7 @@ def test_every_planted_fault_of_a_file_is_found_once(faulty: Path, tmp_path: Pat
     assert found["unknown"] == found["unreadable"] == []
     with repairs.open("rb") as file:
         records = list(read_ldif(file, "repairs"))
-    assert len(records) >= sum(f["ldif"] is not None for f in found["findings"]) == 13
+    assert len(records) >= sum(f["ldif"] is not None for f in found["findings"]) == 14
 
 
 def test_findings_in_words(faulty: Path) -> None:

@@ -33,11 +33,16 @@ from tests.estate.planted import (
     BERLIN,
     CONFIGURATION,
     LOST,
+    OSLO,
     OU,
+    PARIS,
+    ROM,
     ROOT,
+    SITES,
     computer,
     faults,
     guid,
+    link,
     machine,
     made,
     queue,
@@ -74,6 +79,13 @@ class Checked:
         return "\n".join(f"{limit['reason']}; {limit['advice']}" for limit in self.told["unknown"])
 
 
+def fresh(tmp_path: Path) -> Path:
+    """The name for repairs; those of an earlier check are removed."""
+    for name in ("repairs.ldif", "repairs.undo.ldif"):
+        (tmp_path / name).unlink(missing_ok=True)
+    return tmp_path / "repairs.ldif"
+
+
 def records(path: Path) -> list[EntryChange]:
     with path.open("rb") as file:
         return list(read_ldif(file, str(path)))
@@ -99,7 +111,7 @@ def online(
     *arguments: str,
 ) -> Checked:
     """Checks a domain controller with these entries; ``everywhere`` is in a global catalogue."""
-    repairs = tmp_path / "repairs.ldif"
+    repairs = fresh(tmp_path)
 
     async def checked() -> Any:
         async with served(entries) as server, served(everywhere or ()) as catalogue:
@@ -113,7 +125,7 @@ def online(
 
 def in_both_domains(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
     """Checks a controller of each domain; no global catalogue answers, because nobody needs one."""
-    repairs = tmp_path / "repairs.ldif"
+    repairs = fresh(tmp_path)
     below = [entry for entry in entries if entry.name.endswith(CHILD)]
     others = [entry for entry in entries if not entry.name.endswith(CHILD)]
     shared = [entry for entry in others if entry.name.endswith(CONFIGURATION)]
@@ -129,7 +141,7 @@ def in_both_domains(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
 
 def dumped(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
     """Checks a dump with these entries."""
-    file, repairs = tmp_path / "estate.ldif", tmp_path / "repairs.ldif"
+    file, repairs = tmp_path / "estate.ldif", fresh(tmp_path)
     file.write_text("".join(write_ldif(entries)), "utf-8")
     return Checked(run("estate", "check", file, "--json", "--ldif", repairs), repairs)
 
@@ -413,6 +425,112 @@ def test_a_gate_below_a_hidden_container_is_unknown(check: Check, tmp_path: Path
         assert checked.unknown["bad_gate"] == checked.unknown["left_settings"] == 3
 
 
+# --- links to deleted sites -----------------------------------------------------------------------
+
+
+def without_rom(*ends: str) -> list[AddEntry]:
+    """The estate after the site Rom was deleted with all below it; ``ends``: links name it so.
+
+    The links are Berlin-Rom and Paris-Rom; SRV3 moved to Berlin. Active Directory follows with the
+    name of a link's site, as far as it knows the deleted entry.
+    """
+    rom = f"CN=Rom,{SITES}"
+    kept = [entry for entry in [*standing(), *sound()] if not entry.name.endswith(rom)]
+    moved = f"CN=msmq,CN=SRV3,{OU}"
+    kept = [
+        e
+        for e in kept
+        if e.name != moved and rom.encode() not in (*e.values("siteObject"), *e.values("mSMQSite2"))
+    ]
+    links = [link(BERLIN, ROM, "SRV1", "SRV3"), link(PARIS, ROM)]
+    dead = [
+        AddEntry(each.name, tuple((k, (end.encode(),) if k == "mSMQSite2" else v) for k, v in rows))
+        for end in ends
+        for each in links
+        for rows in [each.attributes]
+    ]
+    return [*kept, machine("SRV3", 19, BERLIN, routing=True), *dead]
+
+
+@either
+@pytest.mark.parametrize(
+    ("end", "fault"),
+    [
+        (f"CN=Rom,{SITES}", "does not exist"),
+        (f"CN=Rom\\0ADEL:{guid(3)},CN=Deleted Objects,{CONFIGURATION}", "is deleted"),
+    ],
+)
+def test_a_link_to_a_deleted_site_is_deleted_and_not_repaired(
+    check: Check, end: str, fault: str, tmp_path: Path
+) -> None:
+    estate = without_rom(end)
+    checked = check(tmp_path, estate)
+    assert (checked.found, checked.unknown) == (["link_to_nowhere"] * 2, {})
+    for finding in checked.told["findings"]:
+        assert finding["detail"] == f"{end.lower()} {fault}"
+    dead = [link(BERLIN, ROM).name, link(PARIS, ROM).name]
+    assert sorted(change.name for change in checked.repairs) == sorted(dead)
+    assert all(isinstance(change, DeleteEntry) for change in checked.repairs)
+    assert sorted(change.name for change in checked.undo) == sorted(dead)
+    assert all(isinstance(change, AddEntry) for change in checked.undo)
+    assert check(tmp_path, applied(estate, checked.repairs)).found == []
+
+
+def hidden_rom() -> list[AddEntry]:
+    """The site is there, and the account does not see it, nor anything below it."""
+    rom = f"CN=Rom,{SITES}"
+    return [entry for entry in [*standing(), *sound()] if not entry.name.endswith(rom)]
+
+
+@either
+def test_a_site_that_others_refer_to_is_hidden(check: Check, tmp_path: Path) -> None:
+    checked = check(tmp_path, hidden_rom())
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] == 1
+    assert "a site of a routing link is not seen" in checked.reasons
+    named = link(BERLIN, ROM).name
+    assert named not in {change.name for change in checked.repairs}, "its gates stay as well"
+
+
+@either
+def test_a_site_with_entries_below_it_is_hidden(check: Check, tmp_path: Path) -> None:
+    estate = [*without_rom(f"CN=Rom,{SITES}"), *settings("SRV3", ROM, guid(19), "SRV3")]
+    checked = check(tmp_path, estate)
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] == 2
+
+
+@either
+@pytest.mark.parametrize("container", ["nothing", "a referrer"])
+def test_a_site_is_unknown_if_nothing_is_seen_beside_it_or_entries_are_hidden(
+    check: Check, container: str, tmp_path: Path
+) -> None:
+    estate = without_rom(f"CN=Rom,{SITES}")
+    if container == "nothing":
+        estate = [e for e in estate if not e.name.endswith(SITES)]
+    else:
+        estate = hidden(estate, f"CN=msmq,CN=WS1,{OU}")  # its queue is seen
+    checked = check(tmp_path, estate)
+    assert "link_to_nowhere" not in checked.found
+    assert checked.unknown["link_to_nowhere"] >= 2
+    assert not {link(BERLIN, ROM).name, link(PARIS, ROM).name} & {c.name for c in checked.repairs}
+
+
+def test_the_controller_of_a_child_domain_has_the_configuration(tmp_path: Path) -> None:
+    """The name of a site ends like that of the root domain, which need not be asked for it."""
+    repairs = fresh(tmp_path)
+    everything = [*standing(), *sound(), *configuration(), link(BERLIN, OSLO)]
+    shared = [entry for entry in everything if entry.name.endswith(CONFIGURATION)]
+
+    async def checked() -> Any:
+        async with served([*child(), *shared], CHILD) as server:
+            given = ["--method", "anonymous", "--json", "--ldif", str(repairs)]
+            check = ["estate", "check", server.url, "--catalogue", NOBODY_THERE]
+            return await asyncio.to_thread(run, *check, *given)
+
+    assert "link_to_nowhere" in Checked(asyncio.run(checked()), repairs).found
+
+
 def test_a_gate_below_a_computer_without_readable_attributes_is_unknown(tmp_path: Path) -> None:
     """The account sees that the computer is there, and neither its class nor what it contains."""
     name = f"CN=SRV2,{OU}"
@@ -445,7 +563,11 @@ def test_hidden_attributes_of_links_and_settings(check: Check, tmp_path: Path) -
     names = "mSMQSite1", "mSMQSite2", "mSMQSiteGates", "mSMQQMID", "mSMQServices"
     checked = check(tmp_path, without([*standing(), *sound()], *names, "mSMQRoutingService"))
     assert (checked.found, checked.repairs) == ([], [])
-    assert checked.unknown == {"left_settings": 3, "link_without_gates": 2}
+    assert checked.unknown == {
+        "left_settings": 3,
+        "link_to_nowhere": 2,
+        "link_without_gates": 2,
+    }
 
 
 @either
@@ -538,7 +660,7 @@ def test_the_undo_file_brings_everything_back_but_identifiers(check: Check, tmp_
     assert comparable(mended) != comparable(estate)
     before, after = comparable(estate), comparable(applied(mended, checked.undo))
     deleted = {change.name for change in checked.repairs if isinstance(change, DeleteEntry)}
-    assert len(deleted) == 6
+    assert len(deleted) == 7
     for name in deleted:
         before[name].pop("objectguid", None)
     assert after == before
@@ -593,3 +715,24 @@ def test_a_device_gets_the_repairs_alone(tmp_path: Path) -> None:
     file.write_text("".join(write_ldif(entries)), "utf-8")
     assert run("estate", "check", file, "--ldif", "/dev/null").exit_code == 1
     assert not Path("/dev/null.undo").exists()
+
+
+@pytest.mark.parametrize("left", ["repairs.ldif", "repairs.undo.ldif"])
+def test_an_earlier_way_back_is_not_overwritten(left: str, tmp_path: Path) -> None:
+    """After the repairs were applied, a second check finds nothing to take back."""
+    estate, repairs = [*standing(), *sound(), *faults()["left_settings"]], fresh(tmp_path)
+    first = dumped(tmp_path, estate)
+    assert first.undo
+    (tmp_path / "estate.ldif").write_text("".join(write_ldif(applied(estate, first.repairs))))
+    for other in {repairs, repairs.with_name("repairs.undo.ldif")} - {tmp_path / left}:
+        other.unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    done = run("estate", "check", tmp_path / "estate.ldif", "--ldif", repairs)
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.split())
+    assert left in said
+    assert "give --ldif another name, or remove both files" in said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    other_name = tmp_path / "second.ldif"
+    assert run("estate", "check", tmp_path / "estate.ldif", "--ldif", other_name).exit_code == 0
+    assert records(other_name) == []

@@ -37,8 +37,8 @@ def guid(number: int) -> Guid:
     return Guid(bytes([number]) * 16)
 
 
-BERLIN, PARIS, ROM, WIEN = (guid(n) for n in (1, 2, 3, 4))
-SITE_NAMES = {BERLIN: "Berlin", PARIS: "Paris", ROM: "Rom", WIEN: "Wien"}
+BERLIN, PARIS, ROM, WIEN, OSLO = (guid(n) for n in (1, 2, 3, 4, 5))
+SITE_NAMES = {BERLIN: "Berlin", PARIS: "Paris", ROM: "Rom", WIEN: "Wien", OSLO: "Oslo"}
 
 
 def made(name: str, *classes: str, **attributes: object) -> AddEntry:
@@ -254,6 +254,7 @@ def faults() -> dict[str, list[AddEntry]]:
         ],
         "disabled_computer": [computer("OLD", "10.1.0.2", flags=4098), machine("OLD", 42, BERLIN)],
         "queue_without_machine": [queue_at(f"CN=stray,{LOST}", 43, AUTHENTICATED_USERS)],
+        "link_to_nowhere": [link(BERLIN, OSLO, "SRV1")],
         "link_without_gates": [link(PARIS, ROM)],
         "bad_gate": [link(ROM, PARIS, "WS1", "SRV3")],
         "site_without_router": [

@@ -20,7 +20,7 @@ from mqis.wire.ldap.changes import AddEntry, DeleteEntry
 from mqis.wire.ldap.ldif import read_ldif, write_ldif
 from mqis.wire.security.sid import Sid
 from tests.estate.forest import migrated
-from tests.estate.planted import CONFIGURATION, OU, ROOT, faults, sound
+from tests.estate.planted import CONFIGURATION, OSLO, OU, ROOT, faults, site, sound
 from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
 from tests.waiting import DEADLINE_S
 
@@ -45,14 +45,19 @@ _NEW = {"objectguid", "whencreated", "whenchanged", "usncreated", "usnchanged"}
 
 
 def possible() -> dict[str, list[AddEntry]]:
-    """The faults that Samba lets in: it refuses a name that another account has."""
-    return {check: each for check, each in faults().items() if check != "service_name_doubled"}
+    """The faults that Samba lets in: it refuses a name that another account has.
+
+    It refuses a link to no site as well: a site is deleted later for that.
+    """
+    refused = "service_name_doubled", "link_to_nowhere"
+    return {check: each for check, each in faults().items() if check not in refused}
 
 
 def load(directory: Path) -> None:
     """Loads the faults; the unknown user has to be of the domain, whose SID is not known yet."""
     loaded = (each for check, each in possible().items() if check != "unknown_user")
-    load_entries(directory, (*sound(), *(entry for each in loaded for entry in each)))
+    oslo = site(OSLO), *faults()["link_to_nowhere"]
+    load_entries(directory, (*sound(), *oslo, *(entry for each in loaded for entry in each)))
     conf = str(directory / "etc/smb.conf")
     created = ["samba-tool", "user", "create", "reader", READER_PASSWORD, "-s", conf]
     subprocess.run(created, capture_output=True, check=True)
@@ -167,7 +172,9 @@ def test_planted_faults_are_found_mended_and_brought_back(domain: Domain, tmp_pa
     assert (told["unknown"], told["unreadable"]) == ([], [])
 
     domain.ldap("ldapmodify", "-f", str(repairs))
-    assert set(domain.found(domain.check(USER))) == BY_HAND
+    mended = domain.check(USER)
+    assert set(domain.found(mended)) == BY_HAND
+    assert domain.check(READER)["objects"] == mended["objects"], "a closed queue is still seen"
     with repairs.open("rb") as file:
         records = list(read_ldif(file, "repairs"))
     deleted = {change.name for change in records if isinstance(change, DeleteEntry)}
@@ -182,6 +189,21 @@ def test_planted_faults_are_found_mended_and_brought_back(domain: Domain, tmp_pa
             dropped = _NEW if name in deleted else {"whenchanged", "usnchanged"}
             state[name] = {key: v for key, v in state[name].items() if key not in dropped}
     assert after == before
+
+
+def test_a_link_to_a_deleted_site_is_deleted(domain: Domain) -> None:
+    before = domain.found(domain.check(USER))
+    (dead,) = faults()["link_to_nowhere"]
+    domain.ldap("ldapdelete", site(OSLO).name)
+    for user in (READER, USER):
+        told = domain.check(user)
+        assert domain.found(told) == sorted([*before, "link_to_nowhere"])
+        assert [f["check"] for f in told["findings"] if f["where"] == dead.name] == [
+            "link_to_nowhere"
+        ]
+    (found,) = (f for f in told["findings"] if f["where"] == dead.name)
+    domain.ldap("ldapmodify", text=found["ldif"])
+    assert domain.found(domain.check(USER)) == before
 
 
 def test_a_reader_is_told_what_is_hidden(domain: Domain) -> None:

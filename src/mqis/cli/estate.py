@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.localpaths import refuse_uri
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, spread, store_url
 from mqis.cli.output import print_error, print_json, say
-from mqis.files import output_file
+from mqis.files import output_file, write_whole
 from mqis.findings import CheckReport, Finding
 from mqis.protocol.activedirectory.estate.repairing import (
     lost_in,
@@ -43,8 +44,9 @@ _REPLACED = (
 _UNDO = (
     "This takes the repairs back. A deleted entry comes back with a new objectGUID: the directory "
     "chooses it, and what names the old one (format names, settings, gates) does not find the "
-    "entry. Nor do entries come back that the account may not read. To keep the identifier, "
-    "restore the deleted object itself (Restore-ADObject) as long as the directory has it."
+    "entry. Nor do entries come back that the account may not read. A routing link to a deleted "
+    "site comes back only if the site does first. To keep the identifier, restore the deleted "
+    "object itself (Restore-ADObject) as long as the directory has it."
 )
 _LOST = "could not be read: this cannot be taken back"
 
@@ -79,7 +81,7 @@ def check(
             "--ldif",
             metavar="FILE",
             help="Write the repairs into a file, and what takes them back beside it: "
-            "repairs.ldif, repairs.undo.ldif.",
+            "repairs.ldif, repairs.undo.ldif. Neither may be there already.",
             show_default=False,
         ),
     ] = None,
@@ -112,6 +114,8 @@ def check(
     if online and not all(map(is_ldap_url, sources or ())):
         raise typer.BadParameter("check files or domain controllers, not both together")
     try:
+        if ldif is not None:
+            _refuse_earlier(ldif)
         report = _report(sources or [], store, config, access, catalogue, resolve=resolve)
         if ldif is not None:
             _write_repairs(ldif, report, sources or [], access)
@@ -186,13 +190,37 @@ def _write_repairs(
     path: Path, report: CheckReport, sources: list[str], access: LdapLogonOptions
 ) -> None:
     """Writes the repairs, and first what takes them back; a device or a pipe gets repairs alone."""
-    if path.is_file() or not path.exists():
-        changes = [change for finding in report.findings for change in finding.repair]
-        names = {change.name for change in changes}
-        with output_file(path.with_name(f"{path.stem}.undo{path.suffix}")) as out:
-            out.write(undo_text(report, _before(names, sources, access)).encode())
-    with output_file(path) as out:
-        out.write(repairs_of(report).encode())
+    if not _is_plain(path):
+        with output_file(path) as out:
+            out.write(repairs_of(report).encode())
+        return
+    changes = [change for finding in report.findings for change in finding.repair]
+    names = {change.name for change in changes}
+    undo = undo_text(report, _before(names, sources, access))
+    _refuse_earlier(path)  # another check may have written meanwhile
+    write_whole(_undo_file(path), undo, replace=False)
+    write_whole(path, repairs_of(report), replace=False)
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() or not path.exists()
+
+
+def _undo_file(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.undo{path.suffix}")
+
+
+def _refuse_earlier(path: Path) -> None:
+    """Raises ``MqisError`` if repairs or their undo are there: they may have been applied.
+
+    Then the undo file is the only way back, and a new one would not have it.
+    """
+    for each in (path, _undo_file(path)) if _is_plain(path) else ():
+        if os.path.lexists(each):
+            raise MqisError(
+                f"{each} is there already; if repairs of an earlier check were applied, their undo "
+                "file is the only way back: give --ldif another name, or remove both files"
+            )
 
 
 def _before(names: set[str], sources: list[str], access: LdapLogonOptions) -> dict[str, AddEntry]:

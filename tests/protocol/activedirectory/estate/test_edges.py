@@ -17,7 +17,7 @@ from mqis.wire.ldap.changes import AddEntry, ModifyEntry, ModifyKind
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, allow
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
-from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, NETWORK, Sid
 from tests.estate.planted import (
     BERLIN,
     OU,
@@ -199,6 +199,52 @@ def test_rights_of_everyone_are_taken_away_unless_they_are_inherited() -> None:
     )
     (finding,) = report.findings
     assert (finding.check, ldif_of(finding)) == (EstateCheck.OPEN_QUEUE.label, "")
+
+
+READING = 0x0002_0014  # permissions, properties, contents
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (READING, READING),
+        (READING | SEND, READING),
+        (0x000F_01FF, 0x0003_00FF),  # the rest but the permissions and the owner
+        (0x1000_0000, 0x0003_00FF),  # GENERIC_ALL
+    ],
+)
+@pytest.mark.parametrize("trustee", [EVERYONE, ANONYMOUS])
+def test_a_closed_queue_is_still_read(given: int, left: int, trustee: Sid) -> None:
+    mine = allow(ADMINISTRATORS, 0x000F_01FF)
+    sending = ObjectAce(AceType.ACCESS_ALLOWED_OBJECT, SEND, trustee, SEND_RIGHT)
+    other = ObjectAce(AceType.ACCESS_ALLOWED_OBJECT, SEND, trustee, guid(9))
+    opened = Acl((allow(trustee, given), sending, other, mine))
+    (found,) = examined(
+        [
+            *sound(),
+            changed(
+                queue("q", "WS1", 61),
+                nTSecurityDescriptor=SecurityDescriptor(ADMINISTRATORS, None, opened).to_bytes(),
+            ),
+        ]
+    ).findings
+    (change,) = found.repair
+    assert isinstance(change, ModifyEntry)
+    written = SecurityDescriptor.from_bytes(change.changes[0].values[0])
+    assert written.dacl == Acl((allow(trustee, left), other, mine))
+    assert open_for(written.to_bytes()) == ""
+
+
+def test_an_inherited_right_to_read_hinders_no_repair() -> None:
+    reading = replace(allow(EVERYONE, READING), flags=AceFlags.INHERITED)
+    given = SecurityDescriptor(ADMINISTRATORS, None, Acl((allow(EVERYONE, SEND), reading)))
+    assert closed(given) == SecurityDescriptor(ADMINISTRATORS, None, Acl((reading,)))
+
+
+def test_a_repair_that_leaves_the_queue_open_is_not_proposed() -> None:
+    """Anonymous users come from the network, too; those rights may be meant for others."""
+    given = Acl((allow(EVERYONE, SEND), allow(NETWORK, SEND)))
+    assert closed(SecurityDescriptor(ADMINISTRATORS, None, given)) is None
 
 
 @pytest.mark.parametrize(

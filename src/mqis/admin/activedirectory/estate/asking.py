@@ -34,13 +34,19 @@ _EVERYWHERE = ""
 
 
 async def ask_domain(domain: ForestReader, facts: EstateFacts) -> None:
-    """Looks for names in the domain of a server, and for users of it."""
+    """Looks for names in the domain of a server and in the configuration, and for users of it.
+
+    Each domain controller has the whole configuration.
+    """
     sight, client, root = facts.sight, domain.client, str(domain.forest.domain)
     head = await client.read(root, ("objectSid",))
     if head is not None:
         sight.see_users(next(iter(head.values("objectSid")), b""))
     asked = open_questions(facts)
-    own = [name for name in asked.names if domain_of(name) == name_of(root)]
+    shared = f",{name_of(str(domain.forest.configuration))}"
+    own = [
+        name for name in asked.names if domain_of(name) == name_of(root) or name.endswith(shared)
+    ]
     await _look_for(client, sight, own)
     await _find_users(client, facts, root, asked.sids)
 

@@ -119,7 +119,8 @@ def _open_queues(index: EstateIndex) -> Iterator[Finding | Unseen]:
                 EstateCheck.OPEN_QUEUE,
                 queue.where,
                 f"everyone may {queue.open_for}",
-                "allow only those who use the queue; the LDIF takes everyone's rights away",
+                "allow only those who use the queue; the LDIF takes away everyone's rights on "
+                "messages",
                 _closing(queue),
             )
 
@@ -188,6 +189,7 @@ _CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[Finding | Unseen]]] 
     EstateCheck.NO_COMPUTER: identities.machines_without_computer,
     EstateCheck.DISABLED_COMPUTER: identities.machines_of_disabled_computers,
     EstateCheck.QUEUE_WITHOUT_MACHINE: _queues_without_machine,
+    EstateCheck.LINK_TO_NOWHERE: topology.links_to_nowhere,
     EstateCheck.LINK_WITHOUT_GATES: topology.links_without_gates,
     EstateCheck.BAD_GATE: topology.bad_gates,
     EstateCheck.SITE_WITHOUT_ROUTER: topology.sites_without_router,

@@ -36,6 +36,13 @@ class EstateCheck(Enum):
         "a queue stands below no queue manager",
         "searches list the queue; opening it fails with MQ_ERROR_MACHINE_NOT_FOUND",
     )
+    LINK_TO_NOWHERE = (
+        "a routing link leads to a site that does not exist",
+        (
+            "routes are computed over a link that nothing can pass; programs that read all links "
+            "report it, or fail at it"
+        ),
+    )
     LINK_WITHOUT_GATES = (
         "a routing link appoints no gate",
         (

@@ -37,6 +37,11 @@ def gate_names(facts: EstateFacts) -> set[str]:
     return {gate for gate in gates if DELETED not in gate}
 
 
+def end_names(facts: EstateFacts) -> set[str]:
+    """The sites of links that are not called deleted."""
+    return {end for link in facts.links for end in link.sites if DELETED not in end}
+
+
 def lists_of_queues(facts: EstateFacts) -> list[ListFact]:
     """The groups with a queue, an alias or such a list in them; others are for people."""
     sendable = {name_of(queue.where) for queue in facts.queues}
@@ -73,6 +78,7 @@ def alias_targets(facts: EstateFacts) -> set[Guid]:
 def open_questions(facts: EstateFacts) -> Questions:
     """The references that what was read does not answer."""
     sight, names = facts.sight, linked_names(facts) | gate_names(facts) | member_names(facts)
+    names |= end_names(facts)
     machines = {machine.id for machine in facts.machines}
     ids = {settings.machine for settings in facts.settings if settings.machine is not None}
     ids |= {guid for guid in alias_targets(facts) if guid.raw not in facts.queue_ids}

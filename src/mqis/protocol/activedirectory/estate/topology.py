@@ -28,6 +28,7 @@ from mqis.wire.ldap.changes import (
 
 _GATES = "mSMQSiteGates"
 _READING = "give the account the right Read all properties on the {}, or dump these attributes"
+_UNSEEN_END = "a site of a routing link is not seen"
 #: The way to look at domains that were not read.
 ASKING = (
     "let the check reach a global catalogue (port 3269, or 3268 without TLS, or --catalogue URL), "
@@ -35,17 +36,71 @@ ASKING = (
 )
 
 
+def links_to_nowhere(index: EstateIndex) -> Iterator[Finding | Unseen]:
+    """Finds links whose site is deleted. No other repair is proposed for such a link."""
+    for link in index.facts.links:
+        if len(link.sites) < 2:
+            yield _unread_link(EstateCheck.LINK_TO_NOWHERE, link)
+        faults = {end: _end_fault(index, link, end) for end in link.sites}
+        gone = [f"{end} {fault}" for end, fault in faults.items() if isinstance(fault, str)]
+        yield from (fault for fault in faults.values() if isinstance(fault, Unseen) and not gone)
+        if gone:
+            yield finding(
+                EstateCheck.LINK_TO_NOWHERE,
+                link.where,
+                "; ".join(gone),
+                "delete the link",
+                (DeleteEntry(link.where),),
+            )
+
+
+def _unread_link(check: EstateCheck, link: LinkFact) -> Unseen:
+    reason = "the attributes of a routing link cannot be read"
+    return Unseen(check, link.where, reason, _READING.format("links"))
+
+
+def _end_fault(index: EstateIndex, link: LinkFact, end: str) -> str | Unseen | None:
+    """Returns why a link does not lead to a site; None if it does.
+
+    The name of a deleted entry says so. Any other site that is not seen is gone only if other sites
+    are seen beside it, its name was looked for, and nothing else shows that it exists or that
+    entries are hidden.
+    """
+    if end in index.site_names:
+        return None
+    if DELETED in end:
+        return "is deleted"
+    sight = index.facts.sight
+    if sight.everything:
+        return "does not exist"
+    beside = any(parent_of(end) == parent_of(site) for site in index.site_names)
+    if not beside or index.is_veiled or not sight.is_gone(end) or _is_referred_to(index, end):
+        return Unseen(EstateCheck.LINK_TO_NOWHERE, link.where, _UNSEEN_END, SHOWING)
+    return "does not exist"
+
+
+def _is_referred_to(index: EstateIndex, site: str) -> bool:
+    """Returns whether subnets are of a site or entries below it are seen: then it exists."""
+    below = f",{site}"
+    return any(subnet.site == site for subnet in index.facts.subnets) or any(
+        above == site or above.endswith(below) for above in index.facts.sight.listed
+    )
+
+
+def _leads_nowhere(index: EstateIndex, link: LinkFact) -> bool:
+    return any(isinstance(_end_fault(index, link, end), str) for end in link.sites)
+
+
+def _shows_sites(index: EstateIndex, link: LinkFact) -> bool:
+    return all(end in index.site_names for end in link.sites)
+
+
 def links_without_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
     for link in index.facts.links:
-        if link.gates:
+        if link.gates or _leads_nowhere(index, link):
             continue
         if len(link.sites) < 2:  # a link always has two, so its attributes are not shown
-            yield Unseen(
-                EstateCheck.LINK_WITHOUT_GATES,
-                link.where,
-                "the attributes of a routing link cannot be read",
-                _READING.format("links"),
-            )
+            yield _unread_link(EstateCheck.LINK_WITHOUT_GATES, link)
         else:
             gates = _routers(index, link)
             yield finding(
@@ -62,6 +117,8 @@ def links_without_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
 def bad_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
     """Finds gates that are deleted, route nothing or stand in neither site."""
     for link in index.facts.links:
+        if _leads_nowhere(index, link):
+            continue
         faults: dict[str, str] = {}
         for gate in link.gates:
             fault = _gate_fault(index, link, gate)
@@ -91,9 +148,16 @@ def _gate_fault(index: EstateIndex, link: LinkFact, gate: str) -> str | Unseen:
             return "is no routing server"
         reading = _READING.format("queue managers")
         return Unseen(EstateCheck.BAD_GATE, gate, "the services of a gate cannot be read", reading)
-    if index.facts.sites and machine.sites and not set(index.sites_of(machine)) & set(link.sites):
+    return _place_fault(index, link, machine)
+
+
+def _place_fault(index: EstateIndex, link: LinkFact, machine: MachineFact) -> str | Unseen:
+    elsewhere = index.facts.sites and machine.sites
+    if not elsewhere or set(index.sites_of(machine)) & set(link.sites):
+        return ""
+    if _shows_sites(index, link):
         return "is in neither site"
-    return ""
+    return Unseen(EstateCheck.BAD_GATE, link.where, _UNSEEN_END, SHOWING)
 
 
 def _missing_gate(index: EstateIndex, gate: str) -> str | Unseen:
@@ -128,6 +192,9 @@ def _with_gates(
 
 
 def _routers(index: EstateIndex, link: LinkFact) -> tuple[bytes, ...]:
+    """A routing server of each site; none while a site is not seen: it may not exist."""
+    if not _shows_sites(index, link):
+        return ()
     return tuple(router.where.encode() for router in index.routers_of(link.sites))
 
 
