@@ -9,7 +9,7 @@ Each step looks for itself: whoever is interrupted runs the command again, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -58,18 +58,30 @@ class PublishAction(Enum):
     SAME_NAME = "another object of this name is there already"
     PUT_BACK = "is put back with its identifier"
     CREATE = "is made, with a new identifier"
+    #: After a write only.
+    REFUSED = "was refused"
+
+
+#: What counts as written.
+WRITTEN = frozenset({PublishAction.PUT_BACK, PublishAction.CREATE})
 
 
 @dataclass(frozen=True, slots=True)
 class PublishStep:
-    """One object and what happens to it."""
+    """One object and what happens to it, or has happened."""
 
     obj: DirectoryObject
     action: PublishAction
+    #: The reason of a refusal.
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.obj.path or str(self.obj.id)
 
     def __str__(self) -> str:
-        name = self.obj.path or str(self.obj.id)
-        return f"{self.obj.type.label} {name}: {self.action.value}"
+        told = f"{self.obj.type.label} {self.name}: {self.action.value}"
+        return f"{told}: {self.reason}" if self.reason else told
 
 
 @dataclass(slots=True)
@@ -112,16 +124,21 @@ class Publishing:
         self._tell_left_out()
         return steps
 
-    async def write(self, steps: Iterable[PublishStep], progress: Progress = silent) -> int:
-        """Carries out a plan; returns the number of objects that were written."""
-        listed = list(steps)
-        done = 0
-        for at, step in enumerate(listed, 1):
-            if step.action in (PublishAction.PUT_BACK, PublishAction.CREATE):
-                done += await self._write(step)
-            elif step.obj.type is ObjectType.MACHINE:
-                await self._complete(step.obj)
-            progress(at, len(listed))
+    async def write(
+        self, steps: Sequence[PublishStep], progress: Progress = silent
+    ) -> list[PublishStep]:
+        """Carries out a plan; returns what has happened: a step that was refused says so."""
+        done = []
+        for at, step in enumerate(steps, 1):
+            try:
+                await self._write(step)
+            except (DirectoryError, LdapRefused, WireError) as error:
+                what = "was" if step.action in WRITTEN else "its settings were"
+                self._notes.tell(f"{what} not written: {error}", step.name)
+                done.append(PublishStep(step.obj, PublishAction.REFUSED, str(error)))
+            else:
+                done.append(step)
+            progress(at, len(steps))
         return done
 
     # --- looking ----------------------------------------------------------------------------------
@@ -196,24 +213,23 @@ class Publishing:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    async def _write(self, step: PublishStep) -> int:
+    async def _write(self, step: PublishStep) -> None:
         obj = step.obj
-        try:
-            creation, forest, facts = await self._creation(obj)
-            made = plan_creation(creation, forest, facts)
-            if step.action is PublishAction.PUT_BACK:
-                back = reanimation(self._existing.deleted[obj.id], made.change)
-                place = DistinguishedName.parse(made.change.name)
-                await self._estate.reader_at(place).client.apply(back, (show_deleted,))
-                self._existing.add(obj.id, entry_name(creation, forest, facts))
-            else:
-                await self._apply(made)
-                await self._numbered(obj, entry_name(creation, forest, facts))
-            await self._settings(obj, creation, facts)
-        except (DirectoryError, LdapRefused, WireError) as error:
-            self._notes.tell(f"was not written: {error}", obj.path or str(obj.id))
-            return 0
-        return 1
+        if step.action not in WRITTEN:
+            if obj.type is ObjectType.MACHINE:
+                await self._complete(obj)
+            return
+        creation, forest, facts = await self._creation(obj)
+        made = plan_creation(creation, forest, facts)
+        if step.action is PublishAction.PUT_BACK:
+            back = reanimation(self._existing.deleted[obj.id], made.change)
+            place = DistinguishedName.parse(made.change.name)
+            await self._estate.reader_at(place).client.apply(back, (show_deleted,))
+            self._existing.add(obj.id, entry_name(creation, forest, facts))
+        else:
+            await self._apply(made)
+            await self._numbered(obj, entry_name(creation, forest, facts))
+        await self._settings(obj, creation, facts)
 
     async def _settings(
         self, machine: DirectoryObject, creation: EntryCreation, facts: PlanFacts
@@ -238,10 +254,7 @@ class Publishing:
         view = EntryView(found, forest)
         if not MachineServices.of(view).is_server:
             return
-        try:
-            await self._settings(machine, creation, facts)
-        except (DirectoryError, LdapRefused) as error:
-            self._notes.tell(f"its settings were not written: {error}", machine.path or found.name)
+        await self._settings(machine, creation, facts)
 
     async def _apply(self, step: PlanStep) -> None:
         try:
@@ -316,6 +329,7 @@ async def publish_store(
 ) -> tuple[list[PublishStep], int, TransferNotes]:
     """Returns the plan, the number of objects written, and the remarks.
 
+    After a write, a step of the plan that was refused is ``PublishAction.REFUSED``.
     An object goes into the domain that has its computer.
     """
     notes = TransferNotes()
@@ -330,10 +344,12 @@ async def publish_store(
             with store.read() as view:
                 publishing = Publishing(estate, view, notes, sites=sites)
                 steps = await publishing.plan()
-                written = await publishing.write(steps, progress) if write else 0
+                if write:
+                    steps = await publishing.write(steps, progress)
         except LdapConnectionLost as error:
             reason = f"{error}; run the command again: what was written is found, and it goes on"
             raise MqisError(reason) from error
         except LdapError as error:
             raise explained(error) from error
+    written = sum(step.action in WRITTEN for step in steps) if write else 0
     return steps, written, notes
