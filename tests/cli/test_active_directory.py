@@ -106,8 +106,8 @@ def test_what_the_directory_refuses_is_an_exit_status(estate: Path, *, with_righ
             for name in ("ams-route1", "ams-app1", "ber-route1", "ber-app1"):
                 server.add_computer(name)
             server.on_message = refuse
-            given = "publish", server.url, "--method", "anonymous", "--store", estate, *options
-            return await asyncio.to_thread(run, *given)
+            given = ["publish", server.url, "--method", "anonymous", "--store", str(estate)]
+            return await asyncio.to_thread(run, *given, *options)
 
     planned = asyncio.run(published())
     assert planned.exit_code == 0
