@@ -119,9 +119,13 @@ def test_a_refused_change_is_told_and_not_counted(store: Store) -> None:
         return [AddResponse(LdapResult(ResultCode.INSUFFICIENT_ACCESS_RIGHTS, "", "no right"))]
 
     server.on_message = refuse
-    _, written, notes = published(server, store)
+    steps, written, notes = published(server, store)
     assert written == 0
     assert any("no right" in note.what for note in notes)
+    actions = [step.action for step in steps]
+    assert actions.count(PublishAction.REFUSED) == 12
+    assert PublishAction.CREATE not in actions
+    assert any("machine ams-app1: was refused: " in text for text in map(str, steps))
 
 
 def test_a_tombstone_is_put_back(store: Store) -> None:

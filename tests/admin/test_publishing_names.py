@@ -12,6 +12,7 @@ from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.responses import AddResponse, LdapResult
+from mqis.wire.mqds.objecttype import ObjectType
 from tests.admin.test_online_import import imported
 from tests.admin.test_publishing import published
 from tests.runtime.activedirectory.test_computer_names import COMPUTERS, add_computers
@@ -35,9 +36,15 @@ def test_what_the_plan_promises_is_written_below_the_same_computers() -> None:
         before = places(server, b"mSMQQueue")
         assert len(before) == 3
         server.entries = [e for e in server.entries if e.name not in before]
+        planned, _, _ = published(server, store, write=False)
         steps, written, notes = published(server, store)
+        assert steps == planned
         promised = [step for step in steps if step.action is PublishAction.CREATE]
-        assert (written, len(promised)) == (3, 3)
+        completed = [step for step in steps if step.action is PublishAction.SETTINGS]
+        assert (written, len(promised), len(completed)) == (6, 3, 3)
+        hosts = {step.name.split("\\")[0].upper() for step in promised}
+        assert {step.name.upper() for step in completed} == hosts
+        assert all(str(step).endswith(": its settings are made") for step in completed)
         assert places(server, b"mSMQQueue") == before
         # The labels tell whose queue it is: nothing was exchanged.
         for container, name, account, _ in COMPUTERS[:3]:
@@ -54,6 +61,9 @@ def test_what_the_plan_promises_is_written_below_the_same_computers() -> None:
                 )
                 assert entry.values("mSMQQMID") == machine.values("objectGUID")
         assert len(places(server, b"mSMQSettings")) == 3
+        again, written, _ = published(server, store)
+        assert written == 0
+        assert PublishAction.SETTINGS not in {step.action for step in again}
 
 
 def test_settings_that_are_refused_are_told_and_the_rest_is_written() -> None:
@@ -70,7 +80,10 @@ def test_settings_that_are_refused_are_told_and_the_rest_is_written() -> None:
         before = places(server, b"mSMQQueue")
         server.entries = [e for e in server.entries if e.name not in before]
         server.on_message = refuse
-        _, written, notes = published(server, store)
+        steps, written, notes = published(server, store)
+    refused = [step for step in steps if step.action is PublishAction.REFUSED]
+    assert {step.obj.type for step in refused} == {ObjectType.MACHINE}
+    assert len(refused) == 3
     assert (written, places(server, b"mSMQQueue")) == (3, before)
     told = [note for note in notes if note.what.startswith("its settings were not written")]
     assert sum(note.count for note in told) == 3

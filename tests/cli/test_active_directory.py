@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import Result
 
 from mqis.cli.tour.activedirectory import EXAMPLE, from_ldif
 from mqis.cli.tour.guide import Guide
 from mqis.protocol.errors import StorageError
+from mqis.testing.activedirectory import ScriptedDomain
+from mqis.testing.ldap import ScriptedAnswer
 from mqis.wire.errors import MqisError
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.ldif import LdifError
+from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.responses import AddResponse, LdapResult
 from tests.cli.commands import run
 
 
@@ -82,6 +90,41 @@ def test_no_domain_controller_is_one_line(estate: Path, tmp_path: Path) -> None:
         assert isinstance(error, MqisError)
         assert "\n" not in str(error)
     assert not (tmp_path / "d.db").exists()
+
+
+@pytest.mark.parametrize("with_right", [True, False])
+def test_what_the_directory_refuses_is_an_exit_status(estate: Path, *, with_right: bool) -> None:
+    def refuse(message: LdapMessage) -> ScriptedAnswer | None:
+        if not isinstance(message.operation, AddEntry) or with_right:
+            return None
+        return [AddResponse(LdapResult(ResultCode.INSUFFICIENT_ACCESS_RIGHTS, "", "no right"))]
+
+    async def published(*options: str) -> Result:
+        async with ScriptedDomain.of("DC=meridian,DC=example") as server:
+            for name in ("Amsterdam", "Berlin", "Mainframe"):
+                server.add_site(name)
+            for name in ("ams-route1", "ams-app1", "ber-route1", "ber-app1"):
+                server.add_computer(name)
+            server.on_message = refuse
+            given = ["publish", server.url, "--method", "anonymous", "--store", str(estate)]
+            return await asyncio.to_thread(run, *given, *options)
+
+    planned = asyncio.run(published())
+    assert planned.exit_code == 0
+    assert "machine ams-app1: is made, with a new identifier" in planned.stdout
+    for options in ((), ("--json",)):
+        done = asyncio.run(published("--write", *options))
+        assert done.exit_code == (0 if with_right else 1), done.output
+        if not options:
+            line = "machine ams-app1: is made" if with_right else "machine ams-app1: was refused: "
+            assert line in done.stdout
+            assert ("12 objects: was refused" in done.stdout) is not with_right
+        else:
+            told = json.loads(done.stdout)
+            assert told["written"] == (12 if with_right else 0)
+            actions = {(step["action"], "reason" in step) for step in told["steps"]}
+            expected = ("create", False) if with_right else ("refused", True)
+            assert actions == {("same_name", False), expected}
 
 
 def test_the_step_of_the_tour() -> None:

@@ -407,3 +407,30 @@ def test_no_accounts_is_a_warning(config: Config, caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         serving(config, nothing)
     assert "no accounts yet, all callers are anonymous; 'mqis account add' makes" in caplog.text
+
+
+def test_with_a_keytab_no_accounts_are_no_fault(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that was there and is lost is one still."""
+    path = Path(config.security.accounts)
+
+    async def look(server: DirectoryServer) -> None:
+        connect = logged_on(server.ready.port, "dora", "pw")
+        with pytest.raises(Exception, match="access_denied"):
+            await connect()
+        assert "no accounts: callers log on by Kerberos alone" in caplog.text
+        assert "refused: dora cannot log on: " in caplog.text
+        assert "nobody can log on" not in caplog.text
+        assert "anonymous" not in caplog.text
+        AccountsFile(path).add("dora", "pw")
+        # She has logged on; only the server cannot prove itself, for its keytab is none.
+        with pytest.raises(DirectoryError, match="the server did not authenticate itself"):
+            await connect()
+        path.unlink()
+        with pytest.raises(Exception, match="access_denied"):
+            await connect()
+        assert "nobody can log on: " in caplog.text
+
+    with caplog.at_level(logging.INFO):
+        serving(with_values(config, security={"keytab": str(path.with_name("k"))}), look)

@@ -143,6 +143,24 @@ def test_what_is_wrong_is_found(home: Path, harm: Callable[[Path], object], expe
     assert any(expected in text for text in errors(home)), errors(home)
 
 
+@pytest.mark.parametrize(
+    ("acting_as", "keytab", "gravity", "expected"),
+    [
+        ("server", "", Gravity.WARNING, ", so no user can log on"),
+        ("server", "k", Gravity.NOTE, ": callers log on by Kerberos alone, and have no SID"),
+        ("caller", "k", Gravity.OK, ": callers log on by Kerberos alone"),
+    ],
+)
+def test_a_server_with_a_keytab_needs_no_accounts(
+    home: Path, acting_as: str, keytab: str, gravity: Gravity, expected: str
+) -> None:
+    (home / "accounts.toml").unlink()
+    edit(home, 'acting_as = "server"', f'acting_as = "{acting_as}"')
+    edit(home, '# mqis[kerberos].\nkeytab = ""', f'keytab = "{keytab}"')
+    found = told(examine(home / "mqis.toml"), gravity)
+    assert f"configuration: {home / 'accounts.toml'}: no such file{expected}" in found
+
+
 def test_an_old_store_is_not_changed(home: Path) -> None:
     with closing(sqlite3.connect(home / "d.db")) as database:
         database.execute("PRAGMA user_version=1")

@@ -49,6 +49,7 @@ def publish(
 
     It shows a plan and writes nothing without --write. Nothing that exists is changed or deleted.
     A deleted object comes back with its identifier; any other gets a new one from the directory.
+    Exit status 1: the directory refused something, which the line of the object says.
     """
     with opened(store_url(store, config)) as source:
         steps, written, notes = asyncio.run(
@@ -61,13 +62,15 @@ def publish(
         )
     if json:
         print_json(_as_json(steps, written, write=write) | notes_json(notes))
-        return
-    for step in steps:
-        say(str(step))
-    counts = Counter(step.action for step in steps)
-    say("; ".join(f"{counted(n, 'object')}: {action.value}" for action, n in counts.items()))
-    say(f"wrote {counted(written, 'object')}" if write else "nothing was written: add --write")
-    show_notes(notes)
+    else:
+        for step in steps:
+            say(str(step))
+        counts = Counter(step.action for step in steps)
+        say("; ".join(f"{counted(n, 'object')}: {action.value}" for action, n in counts.items()))
+        say(f"wrote {counted(written, 'object')}" if write else "nothing was written: add --write")
+        show_notes(notes)
+    if any(step.reason for step in steps):
+        raise typer.Exit(1)
 
 
 async def _published(
@@ -87,6 +90,7 @@ def _as_json(steps: list[PublishStep], written: int, *, write: bool) -> dict[str
             "id": str(step.obj.id),
             "action": step.action.name.lower(),
         }
+        | ({"reason": step.reason} if step.reason else {})
         for step in steps
     ]
     return {"steps": rows, "written": written, "dry_run": not write}

@@ -22,7 +22,7 @@ from mqis.config.claims import claimed_store
 from mqis.config.errors import ConfigError
 from mqis.config.file import Reread, reread
 from mqis.config.logs import details
-from mqis.config.sections import ActingAs, Config, ConfiguredRole, Gss
+from mqis.config.sections import ActingAs, Config, ConfiguredRole, Gss, SecuritySection
 from mqis.config.stores import directory_urls, file_of, without_passwords
 from mqis.files import system_reason
 from mqis.protocol.authentication import AuthLevel
@@ -189,7 +189,7 @@ class DirectoryServer:
         """Applies the live keys of ``new``; after a ``ConfigError`` nothing has changed."""
         result = reread(self.config, new)
         seeds_of(result.config)  # raises for a text that is no seed
-        self._accounts.use(Path(result.config.security.accounts))
+        self._use_accounts(result.config.security)
         self.config = result.config
         directory = self._directory
         if directory is not None:
@@ -207,6 +207,9 @@ class DirectoryServer:
             self._rpc.judge_logons()
         return result
 
+    def _use_accounts(self, security: SecuritySection) -> None:
+        self._accounts.use(Path(security.accounts), tickets=bool(security.keytab))
+
     async def _watch_accounts(self, rpc: RpcServer) -> None:
         """Notices changes of the accounts also while nobody logs on."""
         judged = self._accounts.edition
@@ -219,7 +222,7 @@ class DirectoryServer:
 
     async def _start(self) -> Ready:
         config = self.config
-        self._accounts.use(Path(config.security.accounts))
+        self._use_accounts(config.security)
         remember(config.store.remembered)
         store = await self._open_store()
         replicates = config.server.role is not ConfiguredRole.NONE

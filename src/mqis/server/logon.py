@@ -56,7 +56,7 @@ class LiveAccounts:
     """Accounts whose file may be replaced; ``runtime.authentication.account.Accounts``.
 
     With a file that cannot be used, every logon fails and the log says why; the server stays up
-    while the file is repaired.
+    while the file is repaired. Where callers log on by tickets, there need not be a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,17 +64,25 @@ class LiveAccounts:
         #: The editions of the files before this one.
         self._before = 0
         self._unusable = False
+        self._tickets = False
 
-    def use(self, path: Path) -> None:
-        """Switches to another file; raises ``ConfigError`` if it is damaged or not private."""
+    def use(self, path: Path, *, tickets: bool = False) -> None:
+        """Switches to another file; raises ``ConfigError`` if it is damaged or not private.
+
+        ``tickets``: the server has a keytab, so callers can log on by Kerberos.
+        """
         file = AccountsFile(path)
         if file.path.exists():
             log.info("accounts", extra=details(file=file.path, number=len(file.accounts())))
+        elif tickets:
+            text = "no accounts: callers log on by Kerberos alone"
+            log.info(text, extra=details(file=file.path))
         else:
             text = "no accounts yet, all callers are anonymous; 'mqis account add' makes the file"
             log.warning(text, extra=details(file=file.path))
         self._before = self.edition + 1
         self._file = file
+        self._tickets = tickets
 
     @property
     def edition(self) -> int:
@@ -85,6 +93,8 @@ class LiveAccounts:
 
         One that cannot be used ends no logon: somebody may be editing it. ``use`` is strict.
         """
+        if self._needs_none:
+            return
         try:
             self._file.look()
         except ConfigError as error:
@@ -97,7 +107,14 @@ class LiveAccounts:
     def known(self, domain: str, name: str) -> Account | None:
         return self._file.known(domain, name)
 
+    @property
+    def _needs_none(self) -> bool:
+        """Whether there is no file, and need not be one. One that was read has to stay."""
+        return self._tickets and not self._file.edition and not self._file.path.exists()
+
     def find(self, domain: str, name: str) -> Account | None:
+        if self._needs_none:
+            return None
         try:
             return self._file.find(domain, name)
         except ConfigError as error:

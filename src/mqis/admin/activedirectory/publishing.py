@@ -9,7 +9,7 @@ Each step looks for itself: whoever is interrupted runs the command again, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,7 +24,7 @@ from mqis.protocol.activedirectory.creating import (
     plan_after_creation,
     plan_creation,
 )
-from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.activedirectory.forest import SETTINGS_CLASS, Forest
 from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
 from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES, MachineServices
 from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts, PlanStep
@@ -42,7 +42,7 @@ from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import show_deleted
-from mqis.wire.ldap.filters import Or
+from mqis.wire.ldap.filters import Equality, Or
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -58,18 +58,32 @@ class PublishAction(Enum):
     SAME_NAME = "another object of this name is there already"
     PUT_BACK = "is put back with its identifier"
     CREATE = "is made, with a new identifier"
+    #: Of a machine that is there already.
+    SETTINGS = "its settings are made"
+    #: After a write only.
+    REFUSED = "was refused"
+
+
+#: What counts as written.
+WRITTEN = frozenset({PublishAction.PUT_BACK, PublishAction.CREATE, PublishAction.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
 class PublishStep:
-    """One object and what happens to it."""
+    """One object and what happens to it, or has happened."""
 
     obj: DirectoryObject
     action: PublishAction
+    #: The reason of a refusal.
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.obj.path or str(self.obj.id)
 
     def __str__(self) -> str:
-        name = self.obj.path or str(self.obj.id)
-        return f"{self.obj.type.label} {name}: {self.action.value}"
+        told = f"{self.obj.type.label} {self.name}: {self.action.value}"
+        return f"{told}: {self.reason}" if self.reason else told
 
 
 @dataclass(slots=True)
@@ -108,26 +122,32 @@ class Publishing:
         for obj in self._objects():
             step = await self._step(obj)
             if step is not None:
-                steps.append(step)
+                steps.append(await self._completed(step))
         self._tell_left_out()
         return steps
 
-    async def write(self, steps: Iterable[PublishStep], progress: Progress = silent) -> int:
-        """Carries out a plan; returns the number of objects that were written."""
-        listed = list(steps)
-        done = 0
-        for at, step in enumerate(listed, 1):
-            if step.action in (PublishAction.PUT_BACK, PublishAction.CREATE):
-                done += await self._write(step)
-            elif step.obj.type is ObjectType.MACHINE:
-                await self._complete(step.obj)
-            progress(at, len(listed))
+    async def write(
+        self, steps: Sequence[PublishStep], progress: Progress = silent
+    ) -> list[PublishStep]:
+        """Carries out a plan; returns what has happened: a step that was refused says so."""
+        done = []
+        for at, step in enumerate(steps, 1):
+            try:
+                await self._write(step)
+            except (DirectoryError, LdapRefused, WireError) as error:
+                what = "its settings were" if step.action is PublishAction.SETTINGS else "was"
+                self._notes.tell(f"{what} not written: {error}", step.name)
+                done.append(PublishStep(step.obj, PublishAction.REFUSED, str(error)))
+            else:
+                done.append(step)
+            progress(at, len(steps))
         return done
 
     # --- looking ----------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        classes = tuple(condition for kind in _TYPES for condition in class_filter(kind))
+        objects = (condition for kind in _TYPES for condition in class_filter(kind))
+        classes = (*objects, Equality("objectClass", SETTINGS_CLASS.encode()))
         first = self._estate.first
         places = [(domain, domain.forest.domain) for domain in self._estate.domains]
         for reader, base in [*places, (first, first.forest.configuration)]:
@@ -175,6 +195,35 @@ class Publishing:
         put_back = obj.id in self._existing.deleted
         return PublishStep(obj, PublishAction.PUT_BACK if put_back else PublishAction.CREATE)
 
+    async def _completed(self, step: PublishStep) -> PublishStep:
+        """The step; for a server that is there without its settings, one that makes them.
+
+        An interrupted run did not reach them.
+        """
+        if step.obj.type is not ObjectType.MACHINE or step.action in WRITTEN:
+            return step
+        try:
+            lacking = await self._lacks_settings(step.obj)
+        except (DirectoryError, LdapRefused, WireError) as error:
+            self._notes.tell(f"its settings cannot be looked for: {error}", step.name)
+            return step
+        return PublishStep(step.obj, PublishAction.SETTINGS) if lacking else step
+
+    async def _lacks_settings(self, machine: DirectoryObject) -> bool:
+        creation, forest, facts = await self._creation(machine)
+        here = self._renumbered.of(machine.id)
+        place = self._existing.names.get(here)
+        if place is None or not creation.services.is_server:
+            return False
+        found = await self._estate.reader_at(place).client.read(here, SERVER_ATTRIBUTES)
+        if found is None or not MachineServices.of(EntryView(found, forest)).is_server:
+            return False
+        return any(
+            SETTINGS_CLASS.encode() in change.values("objectClass")
+            and str(DistinguishedName.parse(change.name)).casefold() not in self._existing.guids
+            for change in self._settings_entries(machine, creation, facts)
+        )
+
     def _missing(self, obj: DirectoryObject, name: DistinguishedName) -> str:
         """The reason why an object cannot be written here; empty if it can."""
         known = self._existing.names
@@ -196,52 +245,39 @@ class Publishing:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    async def _write(self, step: PublishStep) -> int:
+    async def _write(self, step: PublishStep) -> None:
         obj = step.obj
-        try:
-            creation, forest, facts = await self._creation(obj)
-            made = plan_creation(creation, forest, facts)
-            if step.action is PublishAction.PUT_BACK:
-                back = reanimation(self._existing.deleted[obj.id], made.change)
-                place = DistinguishedName.parse(made.change.name)
-                await self._estate.reader_at(place).client.apply(back, (show_deleted,))
-                self._existing.add(obj.id, entry_name(creation, forest, facts))
-            else:
-                await self._apply(made)
-                await self._numbered(obj, entry_name(creation, forest, facts))
+        if step.action not in WRITTEN:
+            return
+        creation, forest, facts = await self._creation(obj)
+        if step.action is PublishAction.SETTINGS:
             await self._settings(obj, creation, facts)
-        except (DirectoryError, LdapRefused, WireError) as error:
-            self._notes.tell(f"was not written: {error}", obj.path or str(obj.id))
-            return 0
-        return 1
+            return
+        made = plan_creation(creation, forest, facts)
+        if step.action is PublishAction.PUT_BACK:
+            back = reanimation(self._existing.deleted[obj.id], made.change)
+            place = DistinguishedName.parse(made.change.name)
+            await self._estate.reader_at(place).client.apply(back, (show_deleted,))
+            self._existing.add(obj.id, entry_name(creation, forest, facts))
+        else:
+            await self._apply(made)
+            await self._numbered(obj, entry_name(creation, forest, facts))
+        await self._settings(obj, creation, facts)
 
     async def _settings(
         self, machine: DirectoryObject, creation: EntryCreation, facts: PlanFacts
     ) -> None:
-        """Adds the settings of a server. Keys of computers stay: each computer writes its own."""
+        """Adds the settings of a server."""
+        for change in self._settings_entries(machine, creation, facts):
+            await self._apply(PlanStep(change, frozenset({ENTRY_ALREADY_EXISTS})))
+
+    def _settings_entries(
+        self, machine: DirectoryObject, creation: EntryCreation, facts: PlanFacts
+    ) -> Iterator[AddEntry]:
+        """The settings of a server, and the entries above. Each computer writes its own keys."""
         for step in plan_after_creation(creation, self._renumbered.of(machine.id), facts):
             if isinstance(step.change, AddEntry):
-                await self._apply(PlanStep(step.change, frozenset({ENTRY_ALREADY_EXISTS})))
-
-    async def _complete(self, machine: DirectoryObject) -> None:
-        """Adds settings that an interrupted run did not reach, if the entry is that of a server."""
-        creation, forest, facts = await self._creation(machine)
-        if not creation.services.is_server:
-            return
-        here = self._renumbered.of(machine.id)
-        place = self._existing.names.get(here)
-        if place is None:
-            return
-        found = await self._estate.reader_at(place).client.read(here, SERVER_ATTRIBUTES)
-        if found is None:
-            return
-        view = EntryView(found, forest)
-        if not MachineServices.of(view).is_server:
-            return
-        try:
-            await self._settings(machine, creation, facts)
-        except (DirectoryError, LdapRefused) as error:
-            self._notes.tell(f"its settings were not written: {error}", machine.path or found.name)
+                yield step.change
 
     async def _apply(self, step: PlanStep) -> None:
         try:
@@ -316,6 +352,7 @@ async def publish_store(
 ) -> tuple[list[PublishStep], int, TransferNotes]:
     """Returns the plan, the number of objects written, and the remarks.
 
+    After a write, a step of the plan that was refused is ``PublishAction.REFUSED``.
     An object goes into the domain that has its computer.
     """
     notes = TransferNotes()
@@ -330,10 +367,12 @@ async def publish_store(
             with store.read() as view:
                 publishing = Publishing(estate, view, notes, sites=sites)
                 steps = await publishing.plan()
-                written = await publishing.write(steps, progress) if write else 0
+                if write:
+                    steps = await publishing.write(steps, progress)
         except LdapConnectionLost as error:
             reason = f"{error}; run the command again: what was written is found, and it goes on"
             raise MqisError(reason) from error
         except LdapError as error:
             raise explained(error) from error
+    written = sum(step.action in WRITTEN for step in steps) if write else 0
     return steps, written, notes

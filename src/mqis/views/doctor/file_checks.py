@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from mqis.config.errors import ConfigError
-from mqis.config.sections import Config, ConfiguredRole
+from mqis.config.sections import ActingAs, Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.files import is_open_to_others
 from mqis.findings import Area, Finding
@@ -36,8 +36,7 @@ def check(patient: Patient) -> Iterator[Finding]:
 def _accounts(config: Config) -> Iterator[Finding]:
     path = Path(config.security.accounts)
     if not path.exists():
-        todo = "'mqis account add' makes it"
-        yield _ANY.warning(f"{path}: no such file, so no user can log on", todo)
+        yield _without_accounts(config, path)
         return
     try:
         accounts = AccountsFile(path).accounts()
@@ -52,6 +51,17 @@ def _accounts(config: Config) -> Iterator[Finding]:
     else:
         todo = "'mqis account add NAME --group S-1-5-32-544', or security.administrators"
         yield _ANY.warning(f"{path}: none of its accounts is an administrator", todo)
+
+
+def _without_accounts(config: Config, path: Path) -> Finding:
+    if not config.security.keytab:
+        todo = "'mqis account add' makes it"
+        return _ANY.warning(f"{path}: no such file, so no user can log on", todo)
+    what = f"{path}: no such file: callers log on by Kerberos alone"
+    if config.store.acting_as is ActingAs.CALLER:  # who may do what, Active Directory says
+        return _ANY.ok(what)
+    todo = "'mqis account add NAME --domain DOMAIN --sid SID' gives a principal its SID and groups"
+    return _ANY.note(f"{what}, and have no SID", todo)
 
 
 def _key(config: Config) -> Iterator[Finding]:
