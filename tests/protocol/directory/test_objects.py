@@ -245,3 +245,7 @@ def test_how_an_object_without_a_name_is_named(object_type: ObjectType, columns:
     told = without_path_name(object_type)
     assert told.startswith(f"a {object_type.label} has no path name; ")
     assert f"'mqis lookup {object_type.label} --columns {columns}'" in told
+
+
+def test_an_object_with_a_name_is_named_by_it() -> None:
+    assert without_path_name(ObjectType.SITE) == "a site has no path name"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.directory.lookup_query import Order, SortKey
-from mqis.protocol.directory.object_sources import NoSuchObject, StoreSource, as_guid
+from mqis.protocol.directory.object_sources import NoSuchObject, Record, StoreSource, as_guid
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.errors import DirectoryError
@@ -132,3 +132,11 @@ def test_identifiers_of_other_types_and_of_none_are_skipped() -> None:
 def test_an_object_that_is_not_there(object_type: ObjectType, name: str) -> None:
     with w.World().store.read() as view, pytest.raises(NoSuchObject):
         StoreSource(view).get(object_type, name, [PropId.QM_PATHNAME])
+
+
+def test_a_record_has_the_values_that_were_asked_for() -> None:
+    values = {PropId.S_PATHNAME: prop(PropId.S_PATHNAME, "Berlin"), PropId.S_PSC: None}
+    record = Record(ObjectType.SITE, BERLIN, "Berlin", values)
+    assert record.value(PropId.S_PATHNAME) == "Berlin"
+    assert record.value(PropId.S_PSC) is None
+    assert record.value(PropId.S_GATES) is None

@@ -144,6 +144,14 @@ def test_gates_that_cannot_route(gate: str, fault: str) -> None:
     assert finding.detail.endswith(fault)
 
 
+def test_a_store_shows_that_a_site_of_a_link_does_not_exist() -> None:
+    facts = EstateFacts(links=[LinkFact("CN=l", ("cn=a", "cn=b"), ())])
+    facts.sight.everything = True
+    (finding,) = examine_estate(facts).findings
+    assert finding.check == EstateCheck.LINK_TO_NOWHERE.label
+    assert finding.detail.count("does not exist") == 2
+
+
 def test_a_link_whose_sites_have_no_router_takes_a_person() -> None:
     facts = EstateFacts(links=[LinkFact("CN=l", ("cn=a", "cn=b"), ())])
     (finding,) = examine_estate(facts).findings
@@ -233,6 +241,12 @@ def test_a_closed_queue_is_still_read(given: int, left: int, trustee: Sid) -> No
     written = SecurityDescriptor.from_bytes(change.changes[0].values[0])
     assert written.dacl == Acl((allow(trustee, left), other, mine))
     assert open_for(written.to_bytes()) == ""
+
+
+def test_an_entry_for_what_stands_below_opens_nothing_and_stays() -> None:
+    below = replace(allow(EVERYONE, SEND), flags=AceFlags.INHERIT_ONLY)
+    given = SecurityDescriptor(ADMINISTRATORS, None, Acl((allow(EVERYONE, SEND), below)))
+    assert closed(given) == SecurityDescriptor(ADMINISTRATORS, None, Acl((below,)))
 
 
 def test_an_inherited_right_to_read_hinders_no_repair() -> None:
