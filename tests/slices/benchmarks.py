@@ -124,8 +124,12 @@ def test_both_servers_stand_side_by_side(report: dict[str, Any]) -> None:
         rows = {
             row["name"]: row for row in found["rows"] if row["table"] == f"1,000 queues, {clients}"
         }
-        ours = [name for name in rows if not name.startswith("slapd ")]
+        ours = [name for name in rows if not name.startswith(("slapd ", "PostgreSQL "))]
         assert ours == ["bare call", *names]
+        stored = [name for name in rows if name.startswith("PostgreSQL ")]
+        both = {f"PostgreSQL {away}{name}" for away in ("", "1 ms away ") for name in names}
+        assert set(stored) == (both if stored else set())
+        assert bool(stored) != any("PostgreSQL: skipped" in note for note in found["notes"])
         assert all(row["per_second"] > 0 and row["cpu_us"] >= 0 for row in rows.values())
         skipped = any("slapd: skipped: " in note for note in found["notes"])
         assert skipped == (f"slapd {names[0]}" not in rows)
